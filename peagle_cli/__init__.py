@@ -1,0 +1,3 @@
+"""peagle: a terminal explorer of speculative decoding."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,140 @@
+"""What every engine is to its callers: something that answers a request with events and obeys commands meanwhile.
+
+Knows no torch, no vLLM and no screen. The types here also cross the border to the engine process as JSON.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, Protocol
+
+import msgspec
+
+from peagle_cli.trace.events import Event, Machine, Method, Sampling
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class LaneSetting(msgspec.Struct, frozen=True):
+    """How one lane starts: its name, its method, and its depth (drafted tokens per step; 0 is plain decoding)."""
+
+    name: str
+    method: Method
+    depth: int
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A conversation to continue, in one lane or in several that race.
+
+    `candidates` asks for that many alternatives of the drafter and of the target per position (0: none, at no cost).
+    """
+
+    messages: tuple[Message, ...]
+    lanes: tuple[LaneSetting, ...]
+    sampling: Sampling
+    max_tokens: int
+    candidates: int = 0
+
+
+class SetDepth(msgspec.Struct, frozen=True, tag=True):
+    """Draft `depth` tokens from the next step on."""
+
+    lane: str
+    depth: int
+
+
+class SetMethod(msgspec.Struct, frozen=True, tag=True):
+    """Draft by `method` from the next step on; the depth is kept, up to what that drafter can."""
+
+    lane: str
+    method: Method
+
+
+class Stop(msgspec.Struct, frozen=True, tag=True):
+    """End the reply after the step in progress."""
+
+
+class Pause(msgspec.Struct, frozen=True, tag=True):
+    """Take no further step until `Resume`, `Step` or `Stop`."""
+
+
+class Resume(msgspec.Struct, frozen=True, tag=True):
+    """Run freely again."""
+
+
+class Step(msgspec.Struct, frozen=True, tag=True):
+    """While paused: take one step."""
+
+
+Command = SetDepth | SetMethod | Stop | Pause | Resume | Step
+
+
+class Progress(msgspec.Struct, frozen=True, tag=True):
+    """A stage of loading, for people to read; with `total`, how much of it is done."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+    unit: Literal["", "bytes"] = ""
+
+
+class EngineInfo(msgspec.Struct, frozen=True, tag=True):
+    """What was opened: shown in the header, in JSON output and in every recording.
+
+    `context` is the longest context in tokens. `drafters` and `max_depths` are by method; a method that is not
+    among them cannot be switched to. Plain decoding always can.
+    """
+
+    engine: str
+    model: str
+    drafters: dict[Method, str]
+    max_depths: dict[Method, int]
+    context: int
+    machine: Machine
+    versions: dict[str, str]
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods that can be used, plain decoding first."""
+        return ("none", *self.drafters)
+
+
+class Engine(Protocol):
+    """An opened engine. One request runs at a time; `control` may be called from another thread meanwhile."""
+
+    @property
+    def info(self) -> EngineInfo:
+        """What was opened."""
+        ...
+
+    def run(self, request: Request) -> Iterator[Event]:
+        """Answer `request`; each item is asked for as it is needed and arrives as soon as it happened.
+
+        Raises `BadInputError` before the first event when the request cannot be served. What breaks later becomes a
+        `Failed` event. Closing the iterator ends the reply.
+        """
+        ...
+
+    def control(self, command: Command) -> None:
+        """Obey `command` between two steps of the running request; without one it does nothing."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back; the engine cannot be used afterwards."""
+        ...
+
+
+class EngineSpec(msgspec.Struct, frozen=True):
+    """Which engine to open. None leaves the choice to the engine, which says in `EngineInfo` what it chose.
+
+    `model` is a preset, a hub name or a folder; `drafters` are folders or hub names of checkpoints, and empty means
+    those known for the model.
+    """
+
+    model: str | None = None
+    drafters: tuple[str, ...] = ()
+    device: str | None = None
+    dtype: Literal["float32", "bfloat16"] | None = None

@@ -1,0 +1,37 @@
+"""Where peagle keeps things; each place can be moved with a `PEAGLE_*` variable."""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+APP = "peagle"
+
+
+def _place(variable: str, default: str) -> Path:
+    return Path(os.environ.get(variable) or default).expanduser()
+
+
+def cache() -> Path:
+    """Downloaded and converted models; safe to delete. `PEAGLE_CACHE_DIR` moves it."""
+    return _place("PEAGLE_CACHE_DIR", platformdirs.user_cache_dir(APP))
+
+
+def models() -> Path:
+    """Target models, one folder each."""
+    return cache() / "models"
+
+
+def config() -> Path:
+    """The configuration file and the user's own themes. `PEAGLE_CONFIG_DIR` moves it."""
+    return _place("PEAGLE_CONFIG_DIR", platformdirs.user_config_dir(APP))
+
+
+def data() -> Path:
+    """Recorded sessions and prompt history. `PEAGLE_DATA_DIR` moves it."""
+    return _place("PEAGLE_DATA_DIR", platformdirs.user_data_dir(APP))
+
+
+def logs() -> Path:
+    """One log file per engine process. `PEAGLE_LOG_DIR` moves it."""
+    return _place("PEAGLE_LOG_DIR", platformdirs.user_log_dir(APP))

@@ -1,0 +1,1 @@
+"""Recorded sessions: the file format, its writer and its reader."""

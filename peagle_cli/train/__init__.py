@@ -1,0 +1,1 @@
+"""Training drafters: data, objectives, the loop, export."""

@@ -1,0 +1,1 @@
+"""The full-screen interface. Knows events and the engine protocol; never torch, never vLLM."""

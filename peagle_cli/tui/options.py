@@ -1,0 +1,22 @@
+"""What `peagle chat` hands to the screen. Light: imports nothing of Textual."""
+
+import msgspec
+
+from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.trace.events import Method, Sampling
+
+
+class ChatOptions(msgspec.Struct, frozen=True):
+    """How a chat starts.
+
+    `prompt` is asked as soon as the engine is ready. `method` and `depth` of None leave the choice to what the
+    opened engine can do. `system` is the conversation's system message, None for the model's own.
+    """
+
+    spec: EngineSpec
+    prompt: str | None = None
+    method: Method | None = None
+    depth: int | None = None
+    sampling: Sampling = Sampling()
+    max_tokens: int = 512
+    system: str | None = None

@@ -1,1 +1,1 @@
-"""Models on disk: presets, fetching, reading and checking. Knows no torch module and no engine."""
+"""Models on disk: presets, fetching, converting, reading and checking. Knows no engine."""

@@ -1,0 +1,165 @@
+"""The parts of a Llama layer, for a single sequence: target and drafters are built from these.
+
+Shapes: n new tokens, H hidden size, D head size, Nq query heads, Nk key/value heads, G = Nq / Nk, S tokens of context
+including the new ones.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from peagle_cli.engine.torch.linear import Linear
+from peagle_cli.models.config import Llama3Scaling, LlamaConfig
+
+
+class RmsNorm:
+    """x / rms(x) · weight over the last dimension, computed in float32 as Hugging Face does."""
+
+    def __init__(self, weight: Tensor, eps: float) -> None:
+        self.weight = weight
+        self.eps = eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The norm of x [n, H], in its dtype."""
+        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+
+
+class Span(NamedTuple):
+    """Where n new tokens stand: computed once per pass and shared by its layers.
+
+    `cos` and `sin` [n, 1, D] rotate them; the first half of `sin` is negated, so that rotating is
+    x · cos + roll(x, D/2) · sin. `mask` [G·n, S] is added to the scores; None when every key is visible.
+    """
+
+    start: int
+    stop: int
+    cos: Tensor
+    sin: Tensor
+    mask: Tensor | None
+
+
+class Positions:
+    """Rotary tables for a whole context, and the spans cut from them."""
+
+    def __init__(self, config: LlamaConfig, context: int, device: torch.device, dtype: torch.dtype) -> None:
+        angles = torch.arange(context, dtype=torch.float32)[:, None] * _frequencies(config)[None]
+        self._cos = torch.cat([angles.cos(), angles.cos()], -1)[:, None].to(device, dtype)
+        self._sin = torch.cat([-angles.sin(), angles.sin()], -1)[:, None].to(device, dtype)
+        self._group = config.num_attention_heads // config.num_key_value_heads
+
+    def span(self, start: int, n: int) -> Span:
+        """The span of tokens start … start + n - 1, each of which sees itself and all before it."""
+        stop = start + n
+        return Span(start, stop, self._cos[start:stop], self._sin[start:stop], self._mask(start, n))
+
+    def _mask(self, start: int, n: int) -> Tensor | None:
+        if n == 1:
+            return None
+        mask = self._cos.new_zeros(n, start + n)
+        mask[:, start:] = torch.full_like(mask[:, start:], -math.inf).triu_(1)
+        return mask.repeat(self._group, 1)
+
+
+def _frequencies(config: LlamaConfig) -> Tensor:
+    """Rotary frequencies [D/2], stretched as Llama 3.1 does where the configuration asks for it."""
+    exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    frequencies = 1.0 / config.rope_theta**exponents
+    return frequencies if config.rope_scaling is None else _stretched(frequencies, config.rope_scaling)
+
+
+def _stretched(frequencies: Tensor, scaling: Llama3Scaling) -> Tensor:
+    """Llama 3.1's rule: long waves are slowed by `factor`, short ones kept, those between blended linearly."""
+    turns = scaling.original_max_position_embeddings * frequencies / (2 * math.pi)
+    blend = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
+    blend = blend.clamp(0, 1)
+    return frequencies * (blend + (1 - blend) / scaling.factor)
+
+
+class LayerCache(NamedTuple):
+    """One layer's keys and values, [Nk, context, D] each, written in place."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class KVCache:
+    """Keys and values of every layer over a fixed context. `length` tokens are valid; lowering it rolls back."""
+
+    def __init__(
+        self, config: LlamaConfig, layers: int, context: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        shape = (config.num_key_value_heads, context, config.head_dim)
+        # Left uninitialised: memory is touched, and so really taken, only as the context fills.
+        self.layers = [
+            LayerCache(*(torch.empty(shape, device=device, dtype=dtype) for _ in range(2))) for _ in range(layers)
+        ]
+        self.context = context
+        self.length = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the tokens cached so far."""
+        per_context = sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers)
+        return per_context * self.length // self.context
+
+
+class Attention:
+    """Grouped-query attention with fused query, key and value products."""
+
+    def __init__(self, qkv: Linear, out: Linear, config: LlamaConfig) -> None:
+        self._qkv = qkv
+        self._out = out
+        self._query_heads = config.num_attention_heads
+        self._key_heads = config.num_key_value_heads
+        self._head_dim = config.head_dim
+
+    def __call__(self, x: Tensor, cache: LayerCache, span: Span) -> Tensor:
+        """Attend from x [n, in] at `span`, whose keys and values are written to `cache`: [n, H]."""
+        n, rotated = x.shape[0], self._query_heads + self._key_heads
+        heads = self._qkv(x).view(n, rotated + self._key_heads, self._head_dim)
+        # Queries and keys turn together.
+        turned = heads[:, :rotated]
+        turned = torch.addcmul(turned * span.cos, turned.roll(self._head_dim // 2, -1), span.sin)
+        cache.keys[:, span.start : span.stop] = turned[:, self._query_heads :].transpose(0, 1)
+        cache.values[:, span.start : span.stop] = heads[:, rotated:].transpose(0, 1)
+        # The query heads that share a key head become rows of one matrix, so that keys need no repeating.
+        queries = turned[:, : self._query_heads].view(n, self._key_heads, -1, self._head_dim)
+        mixed = F.scaled_dot_product_attention(
+            queries.permute(1, 2, 0, 3).reshape(1, self._key_heads, -1, self._head_dim),
+            cache.keys[None, :, : span.stop],
+            cache.values[None, :, : span.stop],
+            attn_mask=span.mask,
+        )
+        mixed = mixed.view(self._key_heads, -1, n, self._head_dim).permute(2, 0, 1, 3)
+        return self._out(mixed.reshape(n, -1))
+
+
+class Mlp:
+    """The gated feed-forward half of a layer, gate and up fused."""
+
+    def __init__(self, gate_up: Linear, down: Linear) -> None:
+        self._gate_up = gate_up
+        self._down = down
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x [n, H] → [n, H]."""
+        gate, up = self._gate_up(x).chunk(2, -1)
+        return self._down(F.silu(gate).mul_(up))
+
+
+class DecoderLayer:
+    """A pre-norm Llama layer over the residual stream."""
+
+    def __init__(self, input_norm: RmsNorm, attention: Attention, mlp_norm: RmsNorm, mlp: Mlp) -> None:
+        self._input_norm = input_norm
+        self._attention = attention
+        self._mlp_norm = mlp_norm
+        self._mlp = mlp
+
+    def __call__(self, hidden: Tensor, cache: LayerCache, span: Span) -> Tensor:
+        """The residual stream [n, H] after this layer."""
+        hidden = hidden + self._attention(self._input_norm(hidden), cache, span)
+        return hidden + self._mlp(self._mlp_norm(hidden))

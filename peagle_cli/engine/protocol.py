@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from peagle_cli.models import progress
 from peagle_cli.trace.events import Event, Machine, Method, Sampling
 
 
@@ -71,14 +72,8 @@ class Step(msgspec.Struct, frozen=True, tag=True):
 
 Command = SetDepth | SetMethod | Stop | Pause | Resume | Step
 
-
-class Progress(msgspec.Struct, frozen=True, tag=True):
-    """A stage of loading, for people to read; with `total`, how much of it is done."""
-
-    stage: str
-    done: int = 0
-    total: int = 0
-    unit: Literal["", "bytes"] = ""
+Progress = progress.Progress
+"""A stage of loading: told while the engine opens, and crosses the border too."""
 
 
 class EngineInfo(msgspec.Struct, frozen=True, tag=True):

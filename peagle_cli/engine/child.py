@@ -1,0 +1,119 @@
+"""Starting the engine process, talking to it, ending it, and telling what became of it.
+
+The process has a session of its own, so that Ctrl+C at the terminal reaches only peagle, and its own log file, so that
+nothing it or a library writes reaches the screen.
+"""
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from peagle_cli import locations
+from peagle_cli.engine import wire
+from peagle_cli.errors import PeagleError
+from peagle_cli.text import printable
+
+KEPT_LOGS = 20
+LOG_TAIL_LINES = 5
+LOG_TAIL_BYTES = 4096
+
+_serial = itertools.count(1)
+
+
+class Child:
+    """The engine process and the two pipes to it.
+
+    `send` may be called from any thread, and so may `close`, which ends a `receive` that waits.
+    """
+
+    def __init__(self) -> None:
+        self.log = _new_log()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                # -P: modules in the user's working folder must not shadow the library's
+                [sys.executable, "-P", "-u", "-X", "faulthandler", "-m", "peagle_cli.engine.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                # waiting threads yield the cores, to the screen among others
+                env={"OMP_WAIT_POLICY": "passive", **os.environ},
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin = self._process.stdin
+        self._stdout = self._process.stdout
+        self._sending = threading.Lock()
+        self._receiving = threading.Lock()
+
+    @property
+    def pid(self) -> int:
+        """The process's id, which is its group's too."""
+        return self._process.pid
+
+    def send(self, message: wire.ToEngine) -> None:
+        """Write one message. A process that is gone gets nothing; `receive` tells."""
+        with self._sending, contextlib.suppress(BrokenPipeError, ValueError):  # ValueError: closed meanwhile
+            self._stdin.write(wire.encode(message))
+            self._stdin.flush()
+
+    def receive(self) -> wire.FromEngine | None:
+        """Wait for the next message; None when the process is gone."""
+        with self._receiving:
+            line = b"" if self._stdout.closed else self._stdout.readline()
+        return wire.decode_from_engine(line) if line.endswith(b"\n") else None
+
+    def close(self) -> None:
+        """End the process, and what it started, in whatever it does."""
+        if self._process.poll() is None:
+            if hasattr(os, "killpg"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
+            self._process.kill()
+        self._process.wait()
+        with self._receiving:
+            self._stdout.close()
+        with self._sending, contextlib.suppress(BrokenPipeError):
+            self._stdin.close()
+
+    def epitaph(self) -> str:
+        """One sentence on how the process ended, once `receive` said that it is gone."""
+        code = self._process.wait()
+        if code == -signal.SIGKILL:
+            return "The engine process was killed, by another program or by the system for want of memory."
+        if code < 0:
+            return f"The engine process was ended by {signal.Signals(-code).name}."
+        return f"The engine process ended with exit code {code}."
+
+    def log_says(self) -> str:
+        """Where the log is and its last lines, safe to print."""
+        with self.log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+        if not lines:
+            return f"Its log is empty: {self.log}"
+        tail = "\n".join(f"  {printable(line)}" for line in lines[-LOG_TAIL_LINES:])
+        return f"Its log ends so ({self.log}):\n{tail}"
+
+
+def _new_log() -> Path:
+    """An empty log file; only the latest are kept."""
+    folder = locations.logs()
+    name = f"engine-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_serial)}.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    except OSError as error:
+        raise PeagleError(
+            f"The log folder {folder} cannot be written to: {error.strerror}.", "Move it with PEAGLE_LOG_DIR."
+        ) from error
+    for old in sorted(folder.glob("engine-*.log"))[:-KEPT_LOGS]:
+        with contextlib.suppress(OSError):
+            old.unlink()
+    return folder / name

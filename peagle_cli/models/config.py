@@ -38,7 +38,9 @@ class LlamaConfig(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def read(cls, folder: Path) -> "LlamaConfig":
         """The configuration in `folder`; raises `BadInputError` when it is missing, broken or not a Llama."""
-        return parse_llama_config(read_json(folder / "config.json"), folder)
+        raw = read_json(folder / "config.json")
+        _check_architecture(raw, folder)
+        return parse_llama_config(raw, folder)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -51,8 +53,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise BadInputError(f"{path} is not a JSON object: {error}.", "Download the model again.") from error
 
 
-def parse_llama_config(raw: dict[str, Any], folder: Path) -> LlamaConfig:
-    """What Hugging Face's Llama configuration says, its defaults filled in. `folder` is for messages only."""
+def _check_architecture(raw: dict[str, Any], folder: Path) -> None:
     architectures = raw.get("architectures") or []
     if not set(architectures) & set(SUPPORTED_ARCHITECTURES):
         raise BadInputError(
@@ -60,6 +61,10 @@ def parse_llama_config(raw: dict[str, Any], folder: Path) -> LlamaConfig:
             f"and the embedded engine runs {' or '.join(SUPPORTED_ARCHITECTURES)} only.",
             "Choose a Llama-family model such as SmolLM2, TinyLlama or Llama 3.",
         )
+
+
+def parse_llama_config(raw: dict[str, Any], folder: Path) -> LlamaConfig:
+    """What Hugging Face's Llama configuration says, its defaults filled in. `folder` is for messages only."""
     rope = {"rope_theta": 10000.0, **raw, **(raw.get("rope_parameters") or {})}
     filled = {
         "num_key_value_heads": raw.get("num_attention_heads"),

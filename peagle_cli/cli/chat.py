@@ -1,0 +1,107 @@
+"""`peagle chat`: on a terminal the chat screen, in a pipe the answer to one prompt."""
+
+import sys
+from typing import Annotated, Literal, TextIO
+
+import typer
+
+from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.errors import BadInputError
+from peagle_cli.trace.events import Method, Sampling
+from peagle_cli.tui.options import ChatOptions
+
+Output = Literal["text", "json", "jsonl"]
+"""The reply's text as it comes, one object at the end, or every event as it happens."""
+
+
+def chat(
+    prompt: Annotated[
+        str | None,
+        typer.Argument(help="What to ask first. Text on standard input is appended to it.", show_default=False),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(envvar="PEAGLE_MODEL", help="Target model: a name of `peagle models list`, a hub name, a folder."),
+    ] = None,
+    drafter: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="PEAGLE_DRAFTER",
+            help="Drafter: a folder or a hub name; again for another method. Default: those known for the model.",
+        ),
+    ] = None,
+    method: Annotated[
+        Method | None,
+        typer.Option(envvar="PEAGLE_METHOD", help="How to draft. Default: the best the drafters can, peagle first."),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(envvar="PEAGLE_DEPTH", min=0, help="Tokens to draft per step. Default: peagle 7, eagle3 3."),
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option(envvar="PEAGLE_TEMPERATURE", min=0, help="0 always takes the likeliest token.")
+    ] = 0.0,
+    top_p: Annotated[
+        float, typer.Option(envvar="PEAGLE_TOP_P", min=0, max=1, help="Sample from this much of the probability.")
+    ] = 1.0,
+    top_k: Annotated[
+        int, typer.Option(envvar="PEAGLE_TOP_K", min=0, help="Sample from this many likeliest tokens; 0: from all.")
+    ] = 0,
+    seed: Annotated[
+        int | None, typer.Option(envvar="PEAGLE_SEED", min=0, help="Makes sampling repeatable.", show_default=False)
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(envvar="PEAGLE_MAX_TOKENS", min=1, help="Tokens a reply may have.")] = 512,
+    system: Annotated[
+        str | None, typer.Option(envvar="PEAGLE_SYSTEM", help="System message. Default: the model's own.")
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "bfloat16"] | None,
+        typer.Option(envvar="PEAGLE_DTYPE", help="Precision. Default: the fastest the processor has."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(envvar="PEAGLE_DEVICE", help="cpu, cuda or cuda:N. Default: a GPU where there is one.")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Stream the answer as text, also on a terminal.")] = False,
+    output: Annotated[
+        Output | None, typer.Option(help="Stream text, or print one JSON object, or stream events as JSON lines.")
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option(min=0, max=100, help="With jsonl: each position's likeliest tokens, this many.")
+    ] = 0,
+) -> None:
+    """Talk to a model and see every draft batch.
+
+    On a terminal this opens the chat screen. In a pipe, or with --plain or --output, it streams the answer to one
+    prompt and ends. Options that name a variable can also be set in config.toml (see `peagle locate`).
+    """
+    on_screen = _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and not plain and output is None
+    options = ChatOptions(
+        spec=EngineSpec(model=model, drafters=tuple(drafter or ()), device=device, dtype=dtype),
+        prompt=_prompt(prompt),
+        method=method,
+        depth=depth,
+        sampling=Sampling(temperature=temperature, top_p=top_p, top_k=top_k, seed=seed),
+        max_tokens=max_tokens,
+        system=system,
+    )
+    if on_screen:
+        from peagle_cli.tui.app import run_chat
+
+        raise typer.Exit(run_chat(options))
+    from peagle_cli.cli.plain import answer
+
+    answer(options, output or "text", candidates)
+
+
+def _prompt(argument: str | None) -> str | None:
+    """The argument, a blank line, and what standard input holds unless it is a terminal; None for neither."""
+    piped = b"" if sys.stdin is None or _is_terminal(sys.stdin) else sys.stdin.buffer.read()
+    try:
+        parts = [(argument or "").encode(errors="surrogateescape").decode(), piped.decode().rstrip("\n")]
+    except UnicodeDecodeError as error:
+        raise BadInputError("The prompt is not UTF-8 text.", "Give it as text in that encoding.") from error
+    return "\n\n".join(part for part in parts if part.strip()) or None
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()  # a stream that was closed before the start is None

@@ -1,0 +1,20 @@
+"""How a lane starts when its user leaves the method or the depth open."""
+
+from peagle_cli.engine.protocol import EngineInfo, LaneSetting
+from peagle_cli.trace.events import Method
+
+PREFERRED_METHODS: tuple[Method, ...] = ("peagle", "eagle3", "none")
+PUBLISHED_DEPTHS: dict[Method, int] = {"none": 0, "eagle3": 3, "peagle": 7}
+"""The depths at which the P-EAGLE authors measured each method at its best."""
+
+
+def starting_lane(info: EngineInfo, method: Method | None, depth: int | None, name: str = "main") -> LaneSetting:
+    """A lane with what was asked for; None is the best method there is, at its published depth or the deepest below.
+
+    What was asked for is not checked here: the engine does that when it gets the request.
+    """
+    method = method or next(m for m in PREFERRED_METHODS if m in info.methods)
+    if depth is None:
+        published = PUBLISHED_DEPTHS[method]
+        depth = min(published, info.max_depths.get(method, published))
+    return LaneSetting(name, method, depth)

@@ -1,0 +1,54 @@
+"""The user's settings: `config.toml` in the configuration folder, with the same names as the options of `peagle chat`.
+
+A `PEAGLE_*` variable overrides a setting, an option on the command line overrides both; that is the command line's
+affair (`cli/app.py`).
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from peagle_cli import locations
+from peagle_cli.errors import BadInputError
+from peagle_cli.trace.events import Method
+
+COMMANDS = ("chat",)
+"""The commands whose options have settings."""
+
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What `config.toml` may hold; each name is explained in `peagle chat --help`."""
+
+    model: str | None = None
+    drafter: tuple[str, ...] = ()
+    method: Method | None = None
+    depth: NotNegative | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    top_k: NotNegative | None = None
+    seed: NotNegative | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    system: str | None = None
+    dtype: Literal["float32", "bfloat16"] | None = None
+    device: str | None = None
+
+
+def config_file() -> Path:
+    """Where the settings are read from; it need not exist."""
+    return locations.config() / "config.toml"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The settings that the file makes, by name. Raises `BadInputError` for anything it may not hold."""
+    try:
+        settings = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Settings)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:  # msgspec's and tomllib's errors are ValueErrors
+        raise BadInputError(f"The settings in {path} cannot be used: {error}.", "Mend or remove the file.") from error
+    kept: dict[str, Any] = msgspec.to_builtins(settings)
+    return kept

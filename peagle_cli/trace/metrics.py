@@ -112,6 +112,16 @@ class Metrics:
         return self.accepted_tokens / self.draft_tokens if self.draft_tokens else None
 
     @property
+    def mean_draft_s(self) -> float | None:
+        """Seconds in the drafter per step; None before the first step."""
+        return self.draft_s / self.steps if self.steps else None
+
+    @property
+    def mean_verify_s(self) -> float | None:
+        """Seconds in the target per step; None before the first step."""
+        return self.verify_s / self.steps if self.steps else None
+
+    @property
     def per_position_acceptance(self) -> tuple[float, ...]:
         """For each draft position, the share of drafts reaching it that accepted it and all before it."""
         return tuple(p / n for p, n in zip(self._passed, self._reached, strict=True))

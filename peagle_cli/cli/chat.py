@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TextIO
 import typer
 
 from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.engine.validate import MAX_CANDIDATES
 from peagle_cli.errors import BadInputError
 from peagle_cli.trace.events import Method, Sampling
 from peagle_cli.tui.options import ChatOptions
@@ -66,7 +67,7 @@ def chat(
         Output | None, typer.Option(help="Stream text, or print one JSON object, or stream events as JSON lines.")
     ] = None,
     candidates: Annotated[
-        int, typer.Option(min=0, max=100, help="With jsonl: each position's likeliest tokens, this many.")
+        int, typer.Option(min=0, max=MAX_CANDIDATES, help="With jsonl: each position's likeliest tokens, this many.")
     ] = 0,
 ) -> None:
     """Talk to a model and see every draft batch.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from peagle_cli.engine import wire
 from peagle_cli.engine.child import Child
 from peagle_cli.engine.protocol import Command, EngineInfo, EngineSpec, Request, Stop
+from peagle_cli.engine.validate import check_command
 from peagle_cli.errors import EXIT_USAGE, BadInputError, PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.text import printable
@@ -82,7 +83,11 @@ class EngineProcess:
             self._child.send(wire.Obey(request_id, Stop()))
 
     def control(self, command: Command) -> None:
-        """Obey `command` between two steps of the running request; without one it does nothing."""
+        """Obey `command` between two steps of the running request; without one it does nothing.
+
+        Raises `BadInputError` for a command that no lane could obey: here, where its giver can be told.
+        """
+        check_command(command, self._info)
         if (request_id := self._running) is not None:
             self._child.send(wire.Obey(request_id, command))
 

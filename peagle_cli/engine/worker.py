@@ -79,6 +79,8 @@ class Worker:
                     self._desk.take(message)
                 else:
                     self._orders.put(message)
+        except Exception:
+            traceback.print_exc()
         finally:
             _end_all()
 

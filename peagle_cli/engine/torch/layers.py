@@ -45,7 +45,7 @@ class Positions:
     """Rotary tables for a whole context, and the spans cut from them."""
 
     def __init__(self, config: LlamaConfig, context: int, device: torch.device, dtype: torch.dtype) -> None:
-        angles = torch.arange(context, dtype=torch.float32)[:, None] * _frequencies(config)[None]
+        angles = torch.arange(context, dtype=torch.float32)[:, None] * rotary_frequencies(config)[None]
         self._cos = torch.cat([angles.cos(), angles.cos()], -1)[:, None].to(device, dtype)
         self._sin = torch.cat([-angles.sin(), angles.sin()], -1)[:, None].to(device, dtype)
         self._group = config.num_attention_heads // config.num_key_value_heads
@@ -63,7 +63,7 @@ class Positions:
         return mask.repeat(self._group, 1)
 
 
-def _frequencies(config: LlamaConfig) -> Tensor:
+def rotary_frequencies(config: LlamaConfig) -> Tensor:
     """Rotary frequencies [D/2], stretched as Llama 3.1 does where the configuration asks for it."""
     exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
     frequencies = 1.0 / config.rope_theta**exponents

@@ -4,6 +4,8 @@ The order and the ties are those of vLLM and of transformers: top-k keeps every 
 and top-p keeps the fewest most likely tokens whose probabilities, after temperature and top-k, reach p.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -33,3 +35,20 @@ def _nucleus(probs: Tensor, top_p: float) -> Tensor:
 def draw(probs: Tensor, generator: torch.Generator) -> Tensor:
     """One token id per row, [n], drawn from `probs` [n, V], which need not sum to 1."""
     return torch.multinomial(probs, 1, generator=generator).squeeze(-1)
+
+
+class DraftRule(NamedTuple):
+    """How a drafter's logits become drafted tokens: its first choice, or a draw at the request's temperature."""
+
+    temperature: float
+    generator: torch.Generator | None
+
+    def choose(self, logits: Tensor) -> tuple[Tensor, Tensor | None]:
+        """One id per row of `logits` [n, Vd], [n]; and the distributions they were drawn from, None if they were not.
+
+        Only the temperature shapes a drafter's distribution, as in vLLM: any distribution is lossless.
+        """
+        if self.generator is None:
+            return logits.argmax(dim=-1), None
+        q = (logits.float() / self.temperature).softmax(dim=-1)
+        return draw(q, self.generator), q

@@ -1,15 +1,15 @@
 """The target: a Llama-family model that decides which tokens are right."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from peagle_cli.engine.torch.layers import Attention, DecoderLayer, KVCache, Mlp, Positions, RmsNorm
-from peagle_cli.engine.torch.linear import DenseLinear, Linear, stacked
-from peagle_cli.engine.torch.weights import open_weights
+from peagle_cli.engine.torch.layers import DecoderLayer, KVCache, Positions, RmsNorm
+from peagle_cli.engine.torch.linear import DenseLinear, Linear
+from peagle_cli.engine.torch.weights import Weights
 from peagle_cli.models.config import LlamaConfig
 
 PREFILL_CHUNK = 512
@@ -42,15 +42,14 @@ class Target:
     def load(cls, folder: Path, device: torch.device, dtype: torch.dtype, context: int | None = None) -> "Target":
         """Read a Hugging Face style folder. `context` shortens the model's own longest context."""
         config = LlamaConfig.read(folder)
-        tensor = open_weights(folder, device, dtype)
-        embedding = tensor("model.embed_tokens.weight")
-        head = embedding if config.tie_word_embeddings else tensor("lm_head.weight")
+        weights = Weights(folder, device, dtype)
+        embedding = weights.tensor("model.embed_tokens.weight")
         return cls(
             config,
             embedding,
-            [_layer(tensor, f"model.layers.{i}", config) for i in range(config.num_hidden_layers)],
-            RmsNorm(tensor("model.norm.weight"), config.rms_norm_eps),
-            DenseLinear(head),
+            [weights.layer(f"model.layers.{i}", config) for i in range(config.num_hidden_layers)],
+            weights.norm("model.norm", config),
+            DenseLinear(embedding) if config.tie_word_embeddings else weights.linear("lm_head.weight"),
             min(context or config.max_position_embeddings, config.max_position_embeddings),
         )
 
@@ -87,19 +86,3 @@ class Target:
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores over the vocabulary [n, V] for hidden states [n, H] from before the final norm."""
         return self.head(self.norm(hidden))
-
-
-def _layer(tensor: Callable[[str], Tensor], name: str, config: LlamaConfig) -> DecoderLayer:
-    def weights(*parts: str) -> Linear:
-        return stacked([tensor(f"{name}.{part}_proj.weight") for part in parts])
-
-    def norm(part: str) -> RmsNorm:
-        return RmsNorm(tensor(f"{name}.{part}.weight"), config.rms_norm_eps)
-
-    qkv = weights("self_attn.q", "self_attn.k", "self_attn.v")
-    return DecoderLayer(
-        norm("input_layernorm"),
-        Attention(qkv, weights("self_attn.o"), config),
-        norm("post_attention_layernorm"),
-        Mlp(weights("mlp.gate", "mlp.up"), weights("mlp.down")),
-    )

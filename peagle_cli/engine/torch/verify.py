@@ -5,7 +5,7 @@ A draft is accepted with probability min(1, p(d) / q(d)); a rejected one is repl
 A draft that was the drafter's first choice has q(d) = 1: accepted with probability p(d), replaced by p without d.
 
 Accepted drafts and replacement together have exactly the distribution p. When every draft stands, the bonus token is
-a draw from p at the next position. Greedy decoding is the limit of temperature 0: p is all on the target's first choice.
+a draw from p at the next position. Greedy decoding is the limit of temperature 0: p is all on the target's choice.
 """
 
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ def test_greedy(drafts: list[int], choices: list[int], accepted: int, bonus: int
 
 
 def first_two_tokens(draft: Callable[[torch.Generator], tuple[list[int], Tensor | None]], p: Tensor) -> Counter[str]:
-    """What two positions of verified drafting emit, over many trials; the second is drawn where the step ended early."""
+    """What two positions of verified drafting emit, over many trials (the second is drawn anew after an early end)."""
     generator = torch.Generator().manual_seed(11)
     seen: Counter[str] = Counter()
     for _ in range(TRIALS):

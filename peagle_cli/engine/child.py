@@ -95,7 +95,7 @@ class Child:
         """Where the log is and its last lines, safe to print."""
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-            lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if any(map(str.isalnum, line))]
         if not lines:
             return f"Its log is empty: {self.log}"
         tail = "\n".join(f"  {printable(line)}" for line in lines[-LOG_TAIL_LINES:])

@@ -199,7 +199,7 @@ def _info(model: str, target: Target, drafters: dict[Method, str]) -> EngineInfo
         ),
         versions={
             "peagle": peagle_cli.__version__,
-            "torch": torch.__version__,
+            "torch": str(torch.__version__),  # a subclass of str that is not plain JSON
             "python": platform.python_version(),
         },
     )

@@ -81,16 +81,11 @@ def check_drafter(folder: Path, config: DrafterConfig, target: LlamaConfig) -> N
     _check_sizes(folder, config, target)
     tensors = read_headers(folder)
     _check_extras_of_method(folder, config, tensors)
+    _check_hidden_sizes(folder, config, target, tensors)
     optional = {"t2d": (target.vocab_size,), "embed_tokens.weight": (target.vocab_size, config.llama.hidden_size)}
     if config.method == "eagle3":
         optional["mask_hidden"] = ()
     _check_tensors(folder, tensors, _drafter_shapes(config, target), optional)
-    if config.llama.hidden_size != target.hidden_size and "embed_tokens.weight" not in tensors:
-        raise BadInputError(
-            f"The drafter in {folder} has hidden size {config.llama.hidden_size} and no embeddings of its own, "
-            f"and the target's have size {target.hidden_size}.",
-            "It was made for another model.",
-        )
     if "d2t" in tensors:
         _check_draft_vocabulary(tensors["d2t"], target.vocab_size)
 
@@ -158,6 +153,21 @@ def _check_extras_of_method(folder: Path, config: DrafterConfig, tensors: Mappin
         raise BadInputError(
             f"The {METHOD_NAMES[config.method]} drafter in {folder} {problem}.", "Export or download it again."
         )
+
+
+def _check_hidden_sizes(
+    folder: Path, config: DrafterConfig, target: LlamaConfig, tensors: Mapping[str, TensorHeader]
+) -> None:
+    """The drafter reads the target's hidden states, and its embeddings unless it has its own."""
+    own, theirs, states = config.llama.hidden_size, target.hidden_size, len(config.aux_layers)
+    problem = ""
+    fc = tensors["fc.weight"].shape if "fc.weight" in tensors else ()
+    if len(fc) == 2 and fc[1] != states * theirs:
+        problem = f"reads {fc[1]} channels of hidden states, and {states} states of the target have {states * theirs}"
+    elif own != theirs and "embed_tokens.weight" not in tensors:
+        problem = f"has hidden size {own} and no embeddings of its own, and the target's have size {theirs}"
+    if problem:
+        raise BadInputError(f"The drafter in {folder} {problem}.", "It was made for another model.")
 
 
 def _check_tensors(folder: Path, tensors: Mapping[str, TensorHeader], expected: Shapes, optional: Shapes) -> None:

@@ -3,7 +3,7 @@
 What breaks there becomes a `Failed` event here. The engine is gone then; starting again means opening another.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from peagle_cli.engine import wire
 from peagle_cli.engine.child import Child
@@ -70,7 +70,7 @@ class EngineProcess:
         """The engine process's id."""
         return self._child.pid
 
-    def run(self, request: Request) -> Iterator[Event]:
+    def run(self, request: Request) -> Generator[Event]:
         """Answer `request`, as `Engine.run` says. Without its process, all lanes fail."""
         self._last_id = request_id = self._last_id + 1
         self._running = request_id

@@ -1,19 +1,66 @@
 """The application: its screen, its themes, and how `peagle chat` starts it."""
 
-from textual.app import App
+import os
+from collections.abc import Iterable
+from functools import partial
+from typing import ClassVar
 
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from peagle_cli.errors import PeagleError
+from peagle_cli.tui.commands import invocations
 from peagle_cli.tui.options import ChatOptions
+from peagle_cli.tui.screens.chat import ChatScreen
+from peagle_cli.tui.themes import THEMES, VARIABLE_DEFAULTS
 
 
-class ChatApp(App[int]):
-    """Talks to one engine; ends with the process's exit code."""
+class ChatApp(App[int | PeagleError]):
+    """Talks to one engine; ends with an exit code, or with what kept the engine from being opened."""
+
+    TITLE = "peagle"
+    CSS_PATH = "styles.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+t", "next_theme", "theme", show=False, id="app.theme"),
+    ]
 
     def __init__(self, options: ChatOptions) -> None:
-        super().__init__()
-        self.options = options
+        # Without colours Textual must not turn ours into shades of grey, but leave the terminal's own.
+        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
+        self._options = options
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = THEMES[0].name
+
+    def get_default_screen(self) -> Screen[None]:
+        """The chat."""
+        return ChatScreen(self._options)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Colours of token states for themes that name none."""
+        return VARIABLE_DEFAULTS
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: every slash command with every argument it can have."""
+        yield SystemCommand("Themes", "choose a theme with a preview", self.action_change_theme)
+        if isinstance(screen, ChatScreen):
+            for title, help, action in invocations(screen.deepest):
+                yield SystemCommand(title, help, partial(screen.run_action, action))
+
+    def action_next_theme(self) -> None:
+        """The next of our themes."""
+        names = [theme.name for theme in THEMES]
+        following = names.index(self.theme) + 1 if self.theme in names else 0
+        self.theme = names[following % len(names)]
 
 
 def run_chat(options: ChatOptions) -> int:
-    """Open the chat screen and stay in it until the user leaves. Returns the exit code."""
+    """Open the chat screen and stay in it until the user leaves. Returns the exit code.
+
+    Raises `BadInputError` when no engine can be opened with these options.
+    """
     result = ChatApp(options).run()
-    return result if result is not None else 0
+    if isinstance(result, PeagleError):
+        raise result
+    return result or 0

@@ -1,0 +1,92 @@
+"""Everything the chat can be told to do, as data: slash commands, palette entries and the help page read this list."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from peagle_cli.errors import BadInputError
+from peagle_cli.trace.events import METHOD_NAMES
+
+
+class Command(NamedTuple):
+    """A slash command: `action` is the screen's action, called with the argument where `argument` names one.
+
+    `choices` are what the argument can be; empty for a free one.
+    """
+
+    name: str
+    action: str
+    help: str
+    argument: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """How it is typed: "/depth N"."""
+        return f"/{self.name} {self.argument}".rstrip()
+
+
+COMMANDS = (
+    Command("depth", "set_depth", "draft so many tokens per step", "N"),
+    Command("method", "set_method", "draft with another method", "NAME", tuple(METHOD_NAMES)),
+    Command("stop", "stop", "end the reply"),
+    Command("pause", "pause", "hold the engine between two steps, or let it go on"),
+    Command("step", "step", "take one step while paused"),
+    Command("retry", "retry", "ask the last prompt again"),
+    Command("clear", "clear", "begin a new conversation"),
+    Command("rejected", "rejected", "show or hide rejected drafts"),
+    Command("theme", "theme", "next theme"),
+    Command("restart", "restart", "start the engine again"),
+    Command("help", "help", "what the screen shows, and its keys"),
+    Command("exit", "leave", "leave"),
+)
+_BY_NAME = {command.name: command for command in COMMANDS}
+
+
+class Invocation(NamedTuple):
+    """A command and its argument."""
+
+    command: Command
+    argument: str
+
+
+def parse(line: str) -> Invocation:
+    """What a line that begins with a slash asks for. Raises `BadInputError` where that is nothing we know."""
+    name, _, argument = line.removeprefix("/").strip().partition(" ")
+    command = _BY_NAME.get(name)
+    argument = argument.strip()
+    if command is None:
+        raise BadInputError(f"There is no command /{name}.", "/help lists them.")
+    if bool(argument) != bool(command.argument):
+        raise BadInputError(f"It is {command.usage}.")
+    if command.choices and argument not in command.choices:
+        raise BadInputError(f"/{name} takes one of {', '.join(command.choices)}.")
+    return Invocation(command, argument)
+
+
+def matching(line: str) -> list[Command]:
+    """The commands that a line being typed can become; none when it is not a command."""
+    if not line.startswith("/") or "\n" in line:
+        return []
+    name, space, _ = line[1:].partition(" ")
+    return [c for c in COMMANDS if (c.name == name and c.argument if space else c.name.startswith(name))]
+
+
+def completion(line: str) -> str:
+    """What to add to a line being typed for the first command it can become; empty when nothing fits."""
+    fits = matching(line)
+    if not fits:
+        return ""
+    name, space, argument = line[1:].partition(" ")
+    if not space:
+        return fits[0].name[len(name) :] + (" " if fits[0].argument else "")
+    return next((choice[len(argument) :] for choice in fits[0].choices if choice.startswith(argument)), "")
+
+
+def invocations(deepest: int) -> Iterator[tuple[str, str, str]]:
+    """Every command with every argument it can have, for depths up to `deepest`: title, help, action."""
+    for command in COMMANDS:
+        if not command.argument:
+            yield f"/{command.name}", command.help, command.action
+            continue
+        for choice in command.choices or (str(depth) for depth in range(deepest + 1)):
+            yield f"/{command.name} {choice}", command.help, f"{command.action}({choice!r})"

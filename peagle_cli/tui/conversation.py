@@ -1,0 +1,205 @@
+"""The conversation behind the screen: its turns, what the next request is, and one reply's figures as they grow.
+
+Pure: knows events and requests, no screen and no thread. The assistant's words go back to the engine as they came;
+what is shown of them is made safe elsewhere.
+"""
+
+from collections import deque
+
+import msgspec
+
+from peagle_cli.engine.lanes import starting_lane
+from peagle_cli.engine.protocol import Command, EngineInfo, LaneSetting, Message, Request, SetDepth, SetMethod
+from peagle_cli.errors import BadInputError
+from peagle_cli.trace.events import (
+    METHOD_NAMES,
+    Changed,
+    DraftBatch,
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    Method,
+    Started,
+)
+from peagle_cli.trace.metrics import Metrics, RollingSpeed
+from peagle_cli.tui.options import ChatOptions
+
+LANE = "chat"
+RECENT_BATCHES = 100
+_SAMPLE_S = 0.1  # of the lane's clock between two points of the speed's course
+_REASONS: dict[FinishReason, str] = {
+    "stop": "",
+    "length": "cut at the limit of tokens per reply",
+    "context": "cut: the model's context is full",
+    "cancelled": "stopped",
+}
+
+
+class Reply:
+    """One reply as it arrives.
+
+    `speeds` is the course of the rolling speed as (seconds on the lane's clock, tokens per second), `changes` the
+    seconds at which depth or method changed, `batches` the latest ones, newest last.
+    """
+
+    def __init__(self, setting: LaneSetting) -> None:
+        self.setting = setting
+        self.text = ""
+        self.metrics = Metrics()
+        self.speed: float | None = None
+        self.speeds: list[tuple[float, float]] = []
+        self.changes: list[float] = []
+        self.batches: deque[DraftBatch] = deque(maxlen=RECENT_BATCHES)
+        self.outcome: Finished | Failed | None = None
+        self._rolling = RollingSpeed()
+
+    def add(self, event: Event) -> None:
+        """Take in the lane's next event."""
+        self.metrics.add(event)
+        match event:
+            case Started():
+                self.setting = LaneSetting(event.lane, event.method, event.depth)
+            case DraftBatch():
+                self._add_batch(event)
+            case Changed(what="depth"):
+                self.setting = msgspec.structs.replace(self.setting, depth=event.new)
+                self.changes.append(self.metrics.elapsed_s)
+            case Changed():
+                self.setting = msgspec.structs.replace(self.setting, method=event.new)
+                self.changes.append(self.metrics.elapsed_s)
+            case Finished() | Failed():
+                self.outcome = event
+
+    def closing(self) -> str:
+        """The finished reply in one line: why it ended if not by itself, and what it came to."""
+        m = self.metrics
+        parts = [_REASONS[self.outcome.reason]] if isinstance(self.outcome, Finished) else []
+        parts.append(f"{m.tokens} token{'s' if m.tokens != 1 else ''}")
+        if m.tokens_per_second is not None:
+            parts.append(f"{m.tokens_per_second:.0f} tokens/s")
+        if m.mean_acceptance_length is not None:
+            parts.append(f"{m.mean_acceptance_length:.2f} per step")
+        return " · ".join(part for part in parts if part)
+
+    def _add_batch(self, batch: DraftBatch) -> None:
+        self.text += "".join(token.text for token in batch.tokens)
+        self.batches.append(batch)
+        self.speed = self._rolling.add(batch)
+        due = not self.speeds or batch.clock_s - self.speeds[-1][0] >= _SAMPLE_S
+        if self.speed is not None and due:
+            self.speeds.append((batch.clock_s, self.speed))
+
+
+class Conversation:
+    """The turns so far, and the method and depth that the user wants."""
+
+    def __init__(self, options: ChatOptions) -> None:
+        self.options = options
+        self.info: EngineInfo | None = None
+        self.wanted: LaneSetting | None = None
+        self.prompts: list[str] = []
+        self.reply: Reply | None = None
+        self._turns: list[Message] = []
+
+    def engine_opened(self, info: EngineInfo) -> None:
+        """The engine is known; what was wanted before stays wanted."""
+        self.info = info
+        wanted = self.wanted
+        method = wanted.method if wanted else self.options.method
+        depth = wanted.depth if wanted else self.options.depth
+        self.wanted = starting_lane(info, method, depth, LANE)
+
+    @property
+    def deepest(self) -> int:
+        """How deep the deepest of the engine's drafters can draft; 0 while it is not known."""
+        return max(self.info.max_depths.values(), default=0) if self.info else 0
+
+    def deepen(self, by: int) -> list[Command]:
+        """Draft deeper by so much; see `set_depth`."""
+        return self.set_depth(self._known().depth + by)
+
+    def set_depth(self, depth: int) -> list[Command]:
+        """Draft so many tokens per step; the commands that tell a running reply.
+
+        Raises `BadInputError` where that cannot be.
+        """
+        wanted = self._known()
+        name = METHOD_NAMES[wanted.method]
+        if wanted.method == "none":
+            raise BadInputError("Plain decoding drafts nothing: change the method first.")
+        deepest = self._max_depth(wanted.method)
+        if not 0 <= depth <= deepest:
+            raise BadInputError(f"{name} drafts from 0 to {deepest} tokens here.")
+        self.wanted = LaneSetting(LANE, wanted.method, depth)
+        return [SetDepth(LANE, depth)]
+
+    def next_method(self) -> list[Command]:
+        """Draft by the next of the engine's methods; see `set_method`."""
+        wanted = self._known()
+        methods = self.info.methods if self.info else ()
+        return self.set_method(methods[(methods.index(wanted.method) + 1) % len(methods)])
+
+    def set_method(self, method: Method) -> list[Command]:
+        """Draft by `method`, as deep as before if that drafter can; the commands that tell a running reply.
+
+        Raises `BadInputError` where no drafter for it is loaded.
+        """
+        wanted = self._known()
+        assert self.info is not None
+        if method not in self.info.methods:
+            raise BadInputError(f"No {METHOD_NAMES[method]} drafter is loaded for this model.")
+        if method == "none":
+            self.wanted = LaneSetting(LANE, method, wanted.depth)
+            return [SetMethod(LANE, method)]
+        depth = wanted.depth or starting_lane(self.info, method, None).depth
+        self.wanted = LaneSetting(LANE, method, min(depth, self._max_depth(method)))
+        return [SetMethod(LANE, method), SetDepth(LANE, self.wanted.depth)]
+
+    def ask(self, prompt: str) -> Request:
+        """The request for a reply to `prompt`, which becomes the conversation's next turn."""
+        assert self.wanted is not None
+        self._end_turn()
+        self.prompts.append(prompt)
+        self._turns.append(Message("user", prompt))
+        return self._request(self.wanted)
+
+    def retry(self) -> Request | None:
+        """The request for another reply to the last prompt, in place of the one it got; None without a prompt."""
+        if self.wanted is None or not self._turns:
+            return None
+        return self._request(self.wanted)
+
+    def refused(self) -> str:
+        """The last prompt was not taken: forget it as a turn, and return it."""
+        self.reply = None
+        return self._turns.pop().content
+
+    def clear(self) -> None:
+        """Begin a new conversation."""
+        self._turns.clear()
+        self.reply = None
+
+    def _known(self) -> LaneSetting:
+        if self.wanted is None:
+            raise BadInputError("The engine is still loading.")
+        return self.wanted
+
+    def _max_depth(self, method: Method) -> int:
+        assert self.info is not None
+        return self.info.max_depths.get(method, 0)
+
+    def _request(self, setting: LaneSetting) -> Request:
+        options = self.options
+        system = (Message("system", options.system),) if options.system else ()
+        self.reply = Reply(setting)
+        return Request((*system, *self._turns), (setting,), options.sampling, options.max_tokens)
+
+    def _end_turn(self) -> None:
+        """Keep the last reply as a turn; a prompt that got no word in reply is dropped, for turns alternate."""
+        if not self._turns or self._turns[-1].role == "assistant":
+            return
+        if self.reply is not None and self.reply.text:
+            self._turns.append(Message("assistant", self.reply.text))
+        else:
+            self._turns.pop()

@@ -1,0 +1,178 @@
+"""The transcript as rows of terminal cells: wrapping at word boundaries, as the text arrives. Pure.
+
+Only the last row can still change when spans are added, and a word at its end can move to a new row.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, get_character_cell_size, split_graphemes
+
+from peagle_cli.tui.model import Kind, Span
+
+_CHUNK = re.compile(r" +|[^ ]+")
+_JOINER = "\u200d"
+_EMOJI_STYLE = "\ufe0f"
+
+
+class Fragment(NamedTuple):
+    """A part of a span within one row, `width` cells wide; `span` is its index in the transcript."""
+
+    text: str
+    width: int
+    kind: Kind
+    span: int
+
+
+Row = list[Fragment]
+
+
+class Layout:
+    """Rows of at most `width` cells. A row is broken between words, inside a word only where it is longer than a row.
+
+    Spaces at the end of a full row are dropped. Wide characters may be broken before and after.
+    """
+
+    def __init__(self, width: int, show_rejected: bool) -> None:
+        self.width = max(2, width)  # the widest character has two cells
+        self.show_rejected = show_rejected
+        self.rows: list[Row] = [[]]
+        self._first_spans = [0]  # the span in which each row begins
+        self._next_span = 0
+        self._used = 0  # cells in the last row
+        self._word = 0  # where in the last row its last word begins
+        self._word_width = 0
+
+    def extend(self, spans: Sequence[Span]) -> int:
+        """Take in the spans of a transcript that have not been yet. Returns the first row that changed."""
+        dirty = len(self.rows) - 1
+        for index in range(self._next_span, len(spans)):
+            span = spans[index]
+            self._next_span = index
+            if span.kind is not Kind.REJECTED or self.show_rejected:
+                self._push(span)
+        self._next_span = len(spans)
+        return dirty
+
+    def span_at(self, row: int) -> int:
+        """The span in which a row begins."""
+        return self._first_spans[row]
+
+    def row_at(self, span: int) -> int:
+        """The first row that begins in `span`; where none does, the row that holds it."""
+        row = bisect_left(self._first_spans, span)
+        begins = row < len(self.rows) and self._first_spans[row] == span
+        return row if begins else row - 1
+
+    def _push(self, span: Span) -> None:
+        for number, line in enumerate(span.text.split("\n")):
+            if number:
+                self._break()
+            for text, width, wide in _chunks(self._joined(line)):
+                if text[0] == " ":
+                    self._add_spaces(width, span.kind)
+                elif wide:
+                    self._end_word()
+                    self._add_word(text, width, span.kind)
+                    self._end_word()
+                else:
+                    self._add_word(text, width, span.kind)
+
+    def _joined(self, text: str) -> str:
+        """`text` without the beginning that belongs to the last character of the row; that has been added there."""
+        row = self.rows[-1]
+        last = len(row) - 1
+        while last >= 0 and row[last].kind is Kind.BAR:
+            last -= 1
+        if not text or text.isascii() or last < 0:
+            return text
+        end = 0
+        while end < len(text) and _extends(row[last].text[-1] if end == 0 else text[end - 1], text[end]):
+            end += 1
+        if end:
+            before = row[last]
+            joined = before.text + text[:end]
+            row[last] = before._replace(text=joined, width=cell_len(joined))
+            self._used += row[last].width - before.width
+        return text[end:]
+
+    def _add_spaces(self, count: int, kind: Kind) -> None:
+        count = min(count, self.width - self._used)
+        if count > 0:
+            self._append(" " * count, count, kind)
+        self._end_word()
+
+    def _add_word(self, text: str, width: int, kind: Kind) -> None:
+        if kind is Kind.BAR and self._used == self.width:
+            self._end_word()  # a full row stays as it is: the bar begins the next
+        if self._used + width > self.width and self._word > 0 and self._word_width + width <= self.width:
+            self._break_before_word()
+        while self._used + width > self.width:
+            head, head_width = _head(text, self.width - self._used)
+            if head:
+                self._append(head, head_width, kind)
+            self._break()
+            text, width = text[len(head) :], width - head_width
+        if text:
+            self._append(text, width, kind)
+            self._word_width += width
+
+    def _end_word(self) -> None:
+        self._word = len(self.rows[-1])
+        self._word_width = 0
+
+    def _append(self, text: str, width: int, kind: Kind) -> None:
+        self.rows[-1].append(Fragment(text, width, kind, self._next_span))
+        self._used += width
+
+    def _break(self) -> None:
+        self.rows.append([])
+        self._first_spans.append(self._next_span)
+        self._used = self._word = self._word_width = 0
+
+    def _break_before_word(self) -> None:
+        row = self.rows[-1]
+        word, width = row[self._word :], self._word_width
+        del row[self._word :]
+        self._break()
+        if word:
+            self.rows[-1] = word
+            self._first_spans[-1] = word[0].span
+        self._used = self._word_width = width
+
+
+def _chunks(text: str) -> Iterator[tuple[str, int, bool]]:
+    """Runs of spaces, words, and single wide characters: the text, its width in cells, whether it is a wide one."""
+    for chunk in _CHUNK.findall(text):
+        if chunk.isascii():
+            yield chunk, len(chunk), False
+            continue
+        start = end = width = 0
+        for first, last, cells in split_graphemes(chunk)[0]:
+            if cells > 1:
+                if end > start:
+                    yield chunk[start:end], width, False
+                yield chunk[first:last], cells, True
+                start, width = last, 0
+            else:
+                width += cells
+            end = last
+        if end > start:
+            yield chunk[start:end], width, False
+
+
+def _head(text: str, width: int) -> tuple[str, int]:
+    """The longest beginning of `text` within `width` cells, and its width."""
+    end = used = 0
+    for _, last, cells in split_graphemes(text)[0]:
+        if used + cells > width:
+            break
+        end, used = last, used + cells
+    return text[:end], used
+
+
+def _extends(before: str, char: str) -> bool:
+    """Whether `char` is drawn as part of the character before it."""
+    return before == _JOINER or char in (_JOINER, _EMOJI_STYLE) or get_character_cell_size(char) == 0

@@ -1,0 +1,168 @@
+"""What the transcript holds: spans of text, each with what happened to it. Pure: knows events, no screen.
+
+A transcript only grows. Whoever draws it can therefore keep what it drew and look at what came since.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from peagle_cli.text import printable
+from peagle_cli.trace.events import METHOD_NAMES, Changed, DraftBatch, Token
+
+BATCH_BAR = "▏"
+TAB_COLUMNS = 4
+_ONE_LINE = str.maketrans({"\n": "⏎", "\t": "⇥"})
+_UNBROKEN = str.maketrans({" ": "\N{NO-BREAK SPACE}"})
+
+
+class Kind(StrEnum):
+    """What a span is, and so how it is drawn.
+
+    `ACCEPTED`, `BONUS`, `CORRECTION` and `PLAIN` are tokens of the reply: a draft that the target agreed with, the
+    target's free token after a batch accepted whole, its own token where it rejected a draft, and a token of a step
+    that drafted nothing. `REJECTED` drafts are not part of the reply.
+    """
+
+    PROMPT = "prompt"
+    ACCEPTED = "accepted"
+    BONUS = "bonus"
+    CORRECTION = "correction"
+    PLAIN = "plain"
+    REJECTED = "rejected"
+    BAR = "bar"
+    CHANGE = "change"
+    SPEAKER = "speaker"
+    NOTE = "note"
+    ERROR = "error"
+
+
+class Span(NamedTuple):
+    """A piece of the transcript, safe to show. Newlines end a line.
+
+    For tokens and rejected drafts, `reply` counts the transcript's replies from 0, `step` is the batch's, and
+    `position` the place in the batch: below `accepted` for accepted drafts, `accepted` for the target's own token,
+    the drafted position for rejected ones. Other spans have -1.
+    """
+
+    text: str
+    kind: Kind
+    reply: int = -1
+    step: int = -1
+    position: int = -1
+
+
+def token_kind(batch: DraftBatch, position: int) -> Kind:
+    """What the token at `position` of `batch.tokens` is."""
+    if not batch.drafted:
+        return Kind.PLAIN
+    if position < batch.accepted:
+        return Kind.ACCEPTED
+    return Kind.BONUS if batch.accepted == len(batch.drafted) else Kind.CORRECTION
+
+
+def one_line(token: Token) -> str:
+    """A token's text with visible line breaks and tabs, safe to show within a line."""
+    return printable(token.text).translate(_ONE_LINE)
+
+
+def change_text(changed: Changed) -> str:
+    """A change of depth or method in words: "depth 7 → 3"."""
+    return f"{changed.what} {_setting(changed.what, changed.old)} → {_setting(changed.what, changed.new)}"
+
+
+def _setting(what: str, value: int | str) -> str:
+    names: dict[str, str] = {str(method): name for method, name in METHOD_NAMES.items()}
+    return names.get(str(value), str(value)) if what == "method" else str(value)
+
+
+_LEGEND = (
+    ("Every token shows how it came about. ", Kind.NOTE),
+    (BATCH_BAR, Kind.BAR),
+    ("begins a step of the engine.\n", Kind.NOTE),
+    ("accepted", Kind.ACCEPTED),
+    (" draft, ", Kind.NOTE),
+    ("rejected", Kind.REJECTED),
+    (" draft; from the target its ", Kind.NOTE),
+    ("correction", Kind.CORRECTION),
+    (" of a draft, its ", Kind.NOTE),
+    ("bonus", Kind.BONUS),
+    (" when all were right, or a ", Kind.NOTE),
+    ("plain", Kind.PLAIN),
+    (" token.", Kind.NOTE),
+)
+
+
+class Transcript:
+    """A conversation as spans, in reading order."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self._reply = -1
+        self._column = 0  # of the reply's own text, for tab stops
+        self._changes: dict[str, Changed] = {}
+
+    def add_legend(self) -> None:
+        """What the reader is about to see, in its own styles."""
+        for text, kind in _LEGEND:
+            self._add(text, kind)
+
+    def add_turn(self, speaker: str) -> None:
+        """Begin a turn: an empty line after the one before, then its speaker's name."""
+        gap = "\n\n" if self.spans else ""
+        self._add(f"{gap}{printable(speaker)}\n", Kind.SPEAKER)
+        self._column = 0
+
+    def add_prompt(self, text: str) -> None:
+        """The words of the user."""
+        self._add(self._with_tab_stops(printable(text)), Kind.PROMPT)
+
+    def begin_reply(self) -> None:
+        """From here on, batches belong to a new reply."""
+        self._reply += 1
+        self._changes.clear()
+
+    def add_change(self, changed: Changed) -> None:
+        """Remember a change, to be marked where the next batch begins; changes in between become one."""
+        first = self._changes.pop(changed.what, changed)
+        if first.old != changed.new:
+            self._changes[changed.what] = Changed(changed.lane, changed.what, first.old, changed.new)
+
+    def add_batch(self, batch: DraftBatch) -> None:
+        """One step: its bar, the accepted drafts, the rejected ones where they were drafted, the target's token."""
+        for changed in self._changes.values():
+            self._add(f"── {change_text(changed)} ──".translate(_UNBROKEN), Kind.CHANGE)
+        self._changes.clear()
+        tokens, rejected = batch.tokens, batch.rejected
+        if not any(token.text for token in (*tokens, *rejected)):
+            return
+        self._add(BATCH_BAR, Kind.BAR)
+        for position, token in enumerate(tokens[: batch.accepted]):
+            self._add_token(token, batch, position)
+        for position, token in enumerate(rejected, batch.accepted):
+            self._add(one_line(token), Kind.REJECTED, batch.step, position)
+        for token in tokens[batch.accepted :]:
+            self._add_token(token, batch, batch.accepted)
+
+    def add_note(self, text: str, kind: Kind = Kind.NOTE) -> None:
+        """A remark on its own line, after the reply's text."""
+        self._add(f"\n{printable(text)}", kind)
+
+    def _add_token(self, token: Token, batch: DraftBatch, position: int) -> None:
+        text = self._with_tab_stops(printable(token.text))
+        self._add(text, token_kind(batch, position), batch.step, position)
+
+    def _add(self, text: str, kind: Kind, step: int = -1, position: int = -1) -> None:
+        if text:
+            self.spans.append(Span(text, kind, self._reply if step >= 0 else -1, step, position))
+
+    def _with_tab_stops(self, text: str) -> str:
+        if "\t" not in text:
+            newline = text.rfind("\n")
+            self._column = self._column + len(text) if newline < 0 else len(text) - newline - 1
+            return text
+        parts = []
+        for char in text:
+            part = " " * (TAB_COLUMNS - self._column % TAB_COLUMNS) if char == "\t" else char
+            self._column = 0 if char == "\n" else self._column + len(part)
+            parts.append(part)
+        return "".join(parts)

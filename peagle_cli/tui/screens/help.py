@@ -1,0 +1,61 @@
+"""The help page: what the screen shows, the keys, the commands."""
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from rich.table import Table
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from peagle_cli.tui.commands import COMMANDS
+
+_ABOUT = (
+    "A drafter proposes the next tokens, and the model checks them all in one step. What it agrees with is kept, and "
+    "it adds a token of its own: the text is the same as without drafts, in fewer steps.\n\n"
+    "EAGLE-3 drafts one token after the other, P-EAGLE all of them in one pass. The effective depth is the number of "
+    "tokens that a step yields on average: accepted drafts, and the model's own. Deeper drafts can yield more, and "
+    "cost more.\n\n"
+    "The letters act while the transcript has the focus (Tab changes it), the function keys always."
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """Closed by Escape or F1."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,f1,q,enter", "dismiss", "close", id="help.close"),
+    ]
+
+    def __init__(self, bindings: Iterable[BindingType]) -> None:
+        super().__init__()
+        self._listed = list(Binding.make_bindings(bindings))
+
+    def compose(self) -> ComposeResult:
+        """One page that scrolls."""
+        with VerticalScroll(id="help") as page:
+            page.border_title = "peagle"
+            page.border_subtitle = "esc closes"
+            yield Static(_ABOUT)
+            yield Static(_table(self._keys()))
+            yield Static(_table((command.usage, command.help) for command in COMMANDS))
+
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        """What can be done by key, and all keys that do it."""
+        keys: dict[str, list[str]] = {}
+        words: dict[str, str] = {}
+        for binding in self._listed:
+            keys.setdefault(binding.action, []).append(self.app.get_key_display(binding))
+            words.setdefault(binding.action, binding.tooltip or binding.description)
+        return ((" ".join(dict.fromkeys(keys[action])), words[action]) for action in keys)
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold", min_width=14)
+    table.add_column()
+    for left, right in rows:
+        table.add_row(left, right)
+    return table

@@ -1,0 +1,165 @@
+"""The bridge between a screen and an engine: blocking calls in threads, what they yield in a queue.
+
+Knows the engine protocol, nothing of Textual. All methods are called from one thread, the screen's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+from peagle_cli.engine.open import start_engine
+from peagle_cli.engine.process import Opening
+from peagle_cli.engine.protocol import Command, Engine, EngineInfo, EngineSpec, Request, Stop
+from peagle_cli.errors import PeagleError
+from peagle_cli.models.progress import Progress
+from peagle_cli.trace.events import Event, Failed
+
+_PATIENCE_S = 3.0  # for a reply to end when the session does
+
+
+class Phase(Enum):
+    """What the engine is doing: loading, waiting for a request, answering one, or gone."""
+
+    LOADING = auto()
+    READY = auto()
+    REPLYING = auto()
+    BROKEN = auto()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The engine is ready."""
+
+    engine: Engine
+
+    @property
+    def info(self) -> EngineInfo:
+        """What was opened."""
+        return self.engine.info
+
+
+@dataclass(frozen=True)
+class NotOpened:
+    """The engine could not be opened."""
+
+    error: PeagleError
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The request cannot be served; the engine waits for another."""
+
+    error: PeagleError
+
+
+@dataclass(frozen=True)
+class Idle:
+    """The reply has ended and the engine waits for the next request."""
+
+
+@dataclass(frozen=True)
+class Defect:
+    """A mistake in the program, met in a thread; raised where the queue is read."""
+
+    error: Exception
+
+
+Update = Progress | Opened | NotOpened | Refused | Idle | Event
+_Queue = SimpleQueue[Update | Defect]
+
+
+class Session:
+    """One engine at a time, and what it reports."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self.phase = Phase.LOADING
+        self.engine: Engine | None = None
+        self._spec = spec
+        self._queue: _Queue = SimpleQueue()
+        self._opening: Opening | None = None
+        self._thread: Thread | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether updates are to be expected."""
+        return self.phase in (Phase.LOADING, Phase.REPLYING)
+
+    def open(self) -> None:
+        """Begin to open an engine, after closing the one before."""
+        self.close()
+        self.phase = Phase.LOADING
+        self._queue = SimpleQueue()  # what the old engine may still say is not heard
+        self._opening = start_engine(self._spec)
+        self._start(_open, self._opening, self._queue)
+
+    def run(self, request: Request) -> None:
+        """Begin to answer `request`. The engine must be ready."""
+        assert self.engine is not None and self.phase is Phase.READY
+        self.phase = Phase.REPLYING
+        self._start(_reply, self.engine, request, self._queue)
+
+    def control(self, command: Command) -> None:
+        """Send a command to the reply that runs, if one does."""
+        if self.engine is not None and self.phase is Phase.REPLYING:
+            self.engine.control(command)
+
+    def poll(self) -> list[Update]:
+        """All that was reported since the last call, in order."""
+        updates: list[Update] = []
+        while True:
+            try:
+                update = self._queue.get_nowait()
+            except Empty:
+                return updates
+            if isinstance(update, Defect):
+                raise update.error
+            self._follow(update)
+            updates.append(update)
+
+    def close(self) -> None:
+        """End the reply, the loading and the engine."""
+        self.control(Stop())
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE_S)
+        if self.engine is not None:
+            self.engine.close()
+        self.engine = self._opening = self._thread = None
+        self.phase = Phase.BROKEN
+
+    def _follow(self, update: Update) -> None:
+        match update:
+            case Opened(engine=engine):
+                self.engine, self._opening = engine, None
+                self.phase = Phase.READY
+            case NotOpened() | Failed():
+                self.phase = Phase.BROKEN
+            case Idle() if self.phase is Phase.REPLYING:
+                self.phase = Phase.READY
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
+        self._thread = Thread(target=target, args=args, daemon=True)
+        self._thread.start()
+
+
+def _open(opening: Opening, queue: _Queue) -> None:
+    try:
+        queue.put(Opened(opening.wait(queue.put)))
+    except PeagleError as error:
+        queue.put(NotOpened(error))
+    except Exception as error:
+        queue.put(Defect(error))
+
+
+def _reply(engine: Engine, request: Request, queue: _Queue) -> None:
+    try:
+        for event in engine.run(request):
+            queue.put(event)
+    except PeagleError as error:
+        queue.put(Refused(error))
+    except Exception as error:
+        queue.put(Defect(error))
+    queue.put(Idle())

@@ -1,0 +1,1 @@
+"""The parts of screens: each draws what it is given, and computes no figure."""

@@ -1,0 +1,87 @@
+"""The reply's figures: speed, effective depth, acceptance, and where a step's time goes."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from peagle_cli.trace.metrics import Metrics
+from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
+
+_LABEL, _NUMBER = 10, 8
+_SPARKS = "▁▂▃▄▅▆▇█"
+
+
+class Figures(Panel):
+    """A table where there is room, one line where there is not."""
+
+    def render(self) -> Text:
+        """Draw it."""
+        metrics = self.reply.metrics if self.reply else Metrics()
+        return self.lines([self._line(metrics)] if self.size.height == 1 else self._table(metrics))
+
+    def _table(self, m: Metrics) -> list[Pieces]:
+        room = max(0, self.size.width - _LABEL - _NUMBER - 2)
+        speeds = [speed for _, speed in self.reply.speeds] if self.reply else []
+        tokens = f"over {m.tokens} tokens" if m.tokens else ""
+        return [
+            [*self._row("tokens/s", _number(self._speed(), 0), "hero"), self.ink(sparkline(speeds, room), "draft")],
+            [*self._row("overall", _number(m.tokens_per_second, 0)), self.ink(tokens, "label")],
+            [*self._row("depth", _number(m.mean_acceptance_length, 2), "hero"), self.ink(self._limit(), "label")],
+            [*self._row("accepted", _percent(m.draft_acceptance_rate)), self.ink("of the drafts", "label")],
+            [*self._row("draft", _milliseconds(m.mean_draft_s)), self.ink(_share(m.draft_s, m, room), "draft")],
+            [*self._row("verify", _milliseconds(m.mean_verify_s)), self.ink(_share(m.verify_s, m, room), "target")],
+        ]
+
+    def _line(self, m: Metrics) -> Pieces:
+        return [
+            self.ink(_number(self._speed(), 0).rjust(4), "hero"),
+            self.ink(" tok/s  ", "label"),
+            self.ink(_number(m.mean_acceptance_length, 2).rjust(5), "hero"),
+            self.ink(f" {self._limit():<9} ", "label"),
+            self.ink(_percent(m.draft_acceptance_rate).rjust(5), "value"),
+            self.ink(" accepted ", "label"),
+            self.ink(_number(_ms(m.mean_draft_s), 1).rjust(5), "draft"),
+            self.ink(" + ", "label"),
+            self.ink(_milliseconds(m.mean_verify_s), "target"),
+        ]
+
+    def _row(self, label: str, number: str, style: str = "value") -> Pieces:
+        return [self.ink(label.ljust(_LABEL), "label"), self.ink(number.rjust(_NUMBER) + "  ", style)]
+
+    def _speed(self) -> float | None:
+        return self.reply.speed if self.reply else None
+
+    def _limit(self) -> str:
+        if self.reply is None or self.reply.setting.method == "none":
+            return ""
+        return f"of {self.reply.setting.depth} + 1"
+
+
+def sparkline(values: Sequence[float], cells: int) -> str:
+    """The latest `cells` values as columns between zero and the largest of them."""
+    shown = values[-cells:] if cells else []
+    top = max(shown, default=0.0)
+    steps = len(_SPARKS) - 1
+    return "".join(_SPARKS[round(value / top * steps)] if top else _SPARKS[0] for value in shown)
+
+
+def _share(seconds: float, metrics: Metrics, cells: int) -> str:
+    """A bar: how much of the steps' time this is."""
+    whole = metrics.draft_s + metrics.verify_s
+    return bar(seconds / whole, cells) if whole else ""
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return f"{_number(_ms(seconds), 1)} ms"

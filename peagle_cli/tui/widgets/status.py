@@ -1,0 +1,89 @@
+"""One line between the transcript and the prompt: what is going on, and what can be done about it."""
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from peagle_cli.models.progress import Progress
+from peagle_cli.text import printable
+from peagle_cli.tui.commands import matching
+from peagle_cli.tui.session import Phase
+from peagle_cli.tui.widgets.panel import Panel, bar
+
+_BAR = 20
+_MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the line tells about: `waiting` is a prompt that is asked when the engine is ready, `typed` the prompt's
+    text, `following` whether the transcript's end is in view."""
+
+    phase: Phase
+    loading: Progress | None = None
+    waiting: bool = False
+    paused: bool = False
+    following: bool = True
+    typed: str = ""
+
+
+class StatusLine(Panel):
+    """Left a message, right a hint. Always there, so that nothing moves when it speaks."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._shown = ("", "", "label")
+
+    def describe(self, situation: Situation) -> None:
+        """Say what is going on."""
+        self._say(*status(situation))
+
+    def tell(self, message: str) -> None:
+        """Say something in particular."""
+        self._say(message, "", "correction")
+
+    def render(self) -> Text:
+        """Draw it."""
+        message, hint, style = self._shown
+        room = max(0, self.size.width - cell_len(hint) - 2)
+        return self.lines([[self.ink(set_cell_size(message, room), style), self.ink("  " + hint, "label")]])
+
+    def _say(self, message: str, hint: str, style: str) -> None:
+        if (message, hint, style) != self._shown:
+            self._shown = (message, hint, style)
+            self.refresh()
+
+
+def status(now: Situation) -> tuple[str, str, str]:
+    """Message, hint and the message's style."""
+    if commands := matching(now.typed):
+        known = commands[0]
+        return (
+            (f"{known.usage}  {known.help}", "", "value")
+            if len(commands) == 1
+            else ("  ".join(f"/{command.name}" for command in commands), "tab completes", "value")
+        )
+    match now.phase:
+        case Phase.LOADING:
+            stage = progress_text(now.loading) if now.loading else "starting the engine …"
+            return f"◌ {stage}", "asked when ready" if now.waiting else "you can write meanwhile", "value"
+        case Phase.BROKEN:
+            return "✗ the engine is not running", "ctrl+r starts it again", "rejected"
+        case Phase.REPLYING if now.paused:
+            return "‖ paused", ". takes a step, space goes on", "correction"
+        case Phase.REPLYING:
+            return "● replying", "" if now.following else "end: back to the latest", "accepted"
+        case Phase.READY:
+            return "○ ready", "" if now.following else "end: back to the latest", "label"
+
+
+def progress_text(progress: Progress) -> str:
+    """A stage of loading as one line, with a bar where its size is known."""
+    stage = printable(progress.stage)
+    if not progress.total:
+        return f"{stage} …"
+    scale, unit = (_MEGABYTE, " MB") if progress.unit == "bytes" else (1, "")
+    total = f"{progress.total / scale:.0f}"
+    amount = f"{progress.done / scale:>{len(total)}.0f} of {total}{unit}"
+    return f"{stage}  {bar(progress.done / progress.total, _BAR)}  {amount}"

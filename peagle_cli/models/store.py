@@ -51,7 +51,7 @@ def preset_folder(preset: Preset) -> Path:
 
 def _named_folder(name: str, on_progress: OnProgress) -> Path:
     path = Path(name).expanduser()
-    if path.is_dir():
+    if name and path.is_dir():
         return path
     if hub.is_hub_name(name):
         return hub.snapshot(name, on_progress)

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from peagle_cli.engine import wire
 from peagle_cli.engine.child import Child
 from peagle_cli.engine.protocol import Command, EngineInfo, EngineSpec, Request, Stop
-from peagle_cli.engine.validate import check_command
+from peagle_cli.engine.validate import check_command, check_request
 from peagle_cli.errors import EXIT_USAGE, BadInputError, PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.text import printable
@@ -72,6 +72,7 @@ class EngineProcess:
 
     def run(self, request: Request) -> Generator[Event]:
         """Answer `request`, as `Engine.run` says. Without its process, all lanes fail."""
+        check_request(request, self._info)  # also here: JSON has no words for some of what is refused
         self._last_id = request_id = self._last_id + 1
         self._running = request_id
         self._child.send(wire.Run(request_id, request))

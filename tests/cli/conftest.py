@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from peagle_cli.engine.protocol import EngineSpec
 from tests.cli.program import Program
 
 
@@ -11,3 +12,11 @@ from tests.cli.program import Program
 def program(tmp_path: Path) -> Program:
     """`peagle`, without settings."""
     return Program(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def tiny_options(tiny_spec: EngineSpec) -> list[str]:
+    """The options that choose the tiny model."""
+    assert tiny_spec.model and tiny_spec.device and tiny_spec.dtype
+    drafters = [word for drafter in tiny_spec.drafters for word in ("--drafter", drafter)]
+    return ["--model", tiny_spec.model, *drafters, "--device", tiny_spec.device, "--dtype", tiny_spec.dtype]

@@ -32,6 +32,11 @@ def data() -> Path:
     return _place("PEAGLE_DATA_DIR", platformdirs.user_data_dir(APP))
 
 
+def sessions() -> Path:
+    """The recordings of chats."""
+    return data() / "sessions"
+
+
 def logs() -> Path:
     """One log file per engine process. `PEAGLE_LOG_DIR` moves it."""
     return _place("PEAGLE_LOG_DIR", platformdirs.user_log_dir(APP))

@@ -3,20 +3,17 @@
 Knows no torch, no vLLM and no screen. The types here also cross the border to the engine process as JSON.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Literal, Protocol
 
 import msgspec
 
 from peagle_cli.models import progress
+from peagle_cli.trace import events
 from peagle_cli.trace.events import Event, Machine, Method, Sampling
 
-
-class Message(msgspec.Struct, frozen=True):
-    """One turn of a conversation."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
+Message = events.Message
+"""One turn of a conversation."""
 
 
 class LaneSetting(msgspec.Struct, frozen=True):
@@ -105,7 +102,7 @@ class Engine(Protocol):
         """What was opened."""
         ...
 
-    def run(self, request: Request) -> Iterator[Event]:
+    def run(self, request: Request) -> Generator[Event]:
         """Answer `request`; each item is asked for as it is needed and arrives as soon as it happened.
 
         Raises `BadInputError` before the first event when the request cannot be served. What breaks later becomes a

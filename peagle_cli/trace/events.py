@@ -20,6 +20,13 @@ FinishReason = Literal["stop", "length", "context", "cancelled"]
 """End-of-sequence token, the request's token limit, the model's context is full, or the user stopped it."""
 
 
+class Message(msgspec.Struct, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """One of the tokens that a model considered at a position, with its probability."""
 
@@ -140,6 +147,11 @@ class DraftBatch(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     def tokens(self) -> tuple[Token, ...]:
         """The tokens that this step added to the reply."""
         return (*self.drafted[: self.accepted], self.bonus)[: self.emitted]
+
+    @property
+    def text(self) -> str:
+        """What this step added to the reply."""
+        return "".join(token.text for token in self.tokens)
 
     @property
     def rejected(self) -> tuple[Token, ...]:

@@ -2,7 +2,7 @@
 
 import logging
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import torch
@@ -82,7 +82,7 @@ class TorchEngine:
         """What was opened."""
         return self._info
 
-    def run(self, request: Request) -> Iterator[Event]:
+    def run(self, request: Request) -> Generator[Event]:
         """Answer `request` as `Engine.run` says; what cannot be served is refused by the call itself."""
         check_request(request, self._info)
         prompt = self._tokenizer.chat_ids(request.messages)
@@ -106,7 +106,7 @@ class TorchEngine:
         self._drafters.clear()
         del self._target
 
-    def _answer(self, request: Request, prompt: Sequence[int], controls: Controls) -> Iterator[Event]:
+    def _answer(self, request: Request, prompt: Sequence[int], controls: Controls) -> Generator[Event]:
         self._contexts = {setting.name: self._context(setting.name) for setting in request.lanes}
         lanes = [self._lane(setting, request, prompt) for setting in request.lanes]
         for lane in lanes:

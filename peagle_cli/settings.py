@@ -14,7 +14,7 @@ from peagle_cli import locations
 from peagle_cli.errors import BadInputError
 from peagle_cli.trace.events import Method
 
-COMMANDS = ("chat",)
+COMMANDS = ("chat", "doctor")
 """The commands whose options have settings."""
 
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]

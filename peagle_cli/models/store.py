@@ -26,6 +26,19 @@ def target_folder(name: str | None = None, on_progress: OnProgress = unheard) ->
     return folder
 
 
+def present_folder(name: str | None = None) -> Path | None:
+    """The folder of a target that is here already; None for one that would have to be fetched.
+
+    Raises `BadInputError` for a name that means nothing.
+    """
+    preset = find_preset(name)
+    if preset is None:
+        assert name is not None  # None is the default preset
+        return hub.cached(name) if _is_elsewhere(name) else Path(name).expanduser()
+    folder = preset_folder(preset)
+    return folder if folder.is_dir() else None
+
+
 def drafter_folders(
     drafters: Sequence[str], model: str | None = None, on_progress: OnProgress = unheard
 ) -> tuple[Path, ...]:
@@ -50,11 +63,15 @@ def preset_folder(preset: Preset) -> Path:
 
 
 def _named_folder(name: str, on_progress: OnProgress) -> Path:
-    path = Path(name).expanduser()
-    if name and path.is_dir():
-        return path
+    return hub.snapshot(name, on_progress) if _is_elsewhere(name) else Path(name).expanduser()
+
+
+def _is_elsewhere(name: str) -> bool:
+    """Whether `name` is a hub name, and not a folder; raises `BadInputError` when it is neither."""
+    if name and Path(name).expanduser().is_dir():
+        return False
     if hub.is_hub_name(name):
-        return hub.snapshot(name, on_progress)
+        return True
     near = difflib.get_close_matches(name.lower(), PRESETS)
     raise BadInputError(
         f"There is no model or folder called {name!r}.",

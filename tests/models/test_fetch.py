@@ -18,7 +18,7 @@ from peagle_cli.models.presets import Preset
 from peagle_cli.models.progress import Progress, unheard
 from peagle_cli.models.tokenizer import Tokenizer
 from tests.models.index import Index, serve
-from tests.models.tiny import WHEEL, make_wheel
+from tests.models.wheel import WHEEL, make_wheel
 
 NOWHERE = "http://127.0.0.1:9/simple/"  # the discard port: nothing listens
 

@@ -1,0 +1,85 @@
+"""`peagle doctor`: what will run on this machine, and why."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model
+from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.errors import EXIT_RUNTIME
+from peagle_cli.text import printable, printable_json
+from peagle_cli.trace.events import METHOD_NAMES
+
+if TYPE_CHECKING:  # imports torch
+    from peagle_cli.engine.diagnosis import Diagnosis, DrafterFinding, ModelFinding
+
+
+def doctor(
+    model: Model = None,
+    drafter: Drafters = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    output: Annotated[Literal["text", "json"], typer.Option(help="For people, or one JSON object.")] = "text",
+) -> None:
+    """Say what will run on this machine, and why.
+
+    It fetches and loads nothing. The options are those of `peagle chat`. The exit code is 1 when something keeps the
+    engine from running.
+    """
+    import msgspec
+
+    from peagle_cli.engine.diagnosis import diagnose
+
+    diagnosis = diagnose(EngineSpec(model=model, drafters=tuple(drafter or ()), device=device, dtype=dtype))
+    if output == "json":
+        report = msgspec.json.format(msgspec.json.encode(diagnosis, enc_hook=str))
+        typer.echo(printable_json(report).decode())
+    else:
+        for subject, text in _lines(diagnosis):
+            typer.echo(f"{subject:<11}{printable(text)}".rstrip())
+    if diagnosis.problems:
+        raise typer.Exit(EXIT_RUNTIME)
+
+
+def _lines(diagnosis: "Diagnosis") -> Iterator[tuple[str, str]]:
+    """What to print: a subject (empty when it is that of the line before), and what there is to say about it."""
+    processor, plan = diagnosis.processor, diagnosis.plan
+    yield "peagle", f"{diagnosis.peagle}, Python {diagnosis.python}, torch {diagnosis.torch}"
+    yield "processor", f"{processor.name}, {processor.usable_cpus} of {processor.cpus} CPUs usable"
+    yield "", " ".join(processor.features) or "no feature that helps"
+    yield "GPU", ", ".join(diagnosis.gpus) or "none that torch finds"
+    yield "vLLM", diagnosis.vllm or "not installed in this environment"
+    yield "cache", f"{diagnosis.cache}, {diagnosis.cache_free / 1e9:.1f} GB free"
+    yield "model", _model(diagnosis.model)
+    for i, finding in enumerate(diagnosis.drafters):
+        yield "drafters" if i == 0 else "", _drafter(finding)
+    if not diagnosis.drafters:
+        yield "drafters", "none known for this model: name one with --drafter"
+    yield "", ""
+    if diagnosis.problems:
+        yield "will run", "nothing, until what is marked ✗ is mended"
+        return
+    methods = [METHOD_NAMES[finding.method] for finding in diagnosis.drafters if finding.method]
+    yield "will run", f"{diagnosis.model.name}, decoding {' or '.join([METHOD_NAMES['none'], *methods])}"
+    yield "", f"on {plan.device} ({plan.why_device})"
+    yield "", f"in {plan.dtype} ({plan.why_dtype})"
+    yield "", f"with {plan.threads} threads ({plan.why_threads})"
+
+
+def _model(model: "ModelFinding") -> str:
+    if model.problem:
+        return f"✗ {model.problem}"
+    if model.folder:
+        return f"✓ {model.name}, in {model.folder}"
+    size = f" ({model.download / 1e6:.0f} MB)" if model.download else ""
+    return f"{model.name}, still to be fetched{size}"
+
+
+def _drafter(drafter: "DrafterFinding") -> str:
+    if drafter.problem:
+        return f"✗ {drafter.problem}"
+    if drafter.checked and drafter.method:
+        return f"✓ {METHOD_NAMES[drafter.method]}, in {drafter.name}"
+    how = f"{METHOD_NAMES[drafter.method]}, " if drafter.method else ""
+    return f"{how}{drafter.name}, to be checked when it and the model are here"

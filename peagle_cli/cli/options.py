@@ -1,0 +1,28 @@
+"""The options that several commands share: which engine to open."""
+
+from typing import Annotated, Literal
+
+import typer
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", envvar="PEAGLE_MODEL", help="Target model: a name of `peagle models list`, a hub name, a folder."
+    ),
+]
+Drafters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drafter",
+        envvar="PEAGLE_DRAFTER",
+        help="Drafter: a folder or a hub name; again for another method. Default: those known for the model.",
+    ),
+]
+Dtype = Annotated[
+    Literal["float32", "bfloat16"] | None,
+    typer.Option("--dtype", envvar="PEAGLE_DTYPE", help="Precision. Default: the fastest the processor has."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", envvar="PEAGLE_DEVICE", help="cpu, cuda or cuda:N. Default: a GPU where there is one."),
+]

@@ -1,0 +1,51 @@
+"""`peagle doctor`: what will run and why."""
+
+import json
+import shutil
+from pathlib import Path
+
+from peagle_cli.models.presets import DEFAULT
+from tests.cli.program import Program
+
+
+def test_says_what_will_run_and_why(program: Program, default_target: Path) -> None:
+    done = program.run("doctor", "--device", "cpu", "--dtype", "float32")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"✓ SmolLM2-135M-Instruct, in {default_target}" in done.stdout
+    assert "✓ P-EAGLE, in " in done.stdout
+    assert "decoding plain or P-EAGLE or EAGLE-3" in done.stdout
+    assert "on cpu (as asked)" in done.stdout
+    assert "in float32 (as asked)" in done.stdout
+
+
+def test_the_same_as_json(program: Program, tmp_path: Path) -> None:
+    done = program.run("doctor", "--output", "json", environment={"PEAGLE_CACHE_DIR": str(tmp_path)})
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, "a model that is still to be fetched is no problem"
+    assert report["model"] == {
+        "name": DEFAULT.title,
+        "folder": None,
+        "download": DEFAULT.source.size,
+        "problem": None,
+    }
+    assert [(drafter["method"], drafter["checked"]) for drafter in report["drafters"]] == [
+        ("peagle", False),
+        ("eagle3", False),
+    ]
+    assert report["plan"]["threads"] == report["processor"]["usable_cpus"] <= report["processor"]["cpus"]
+
+
+def test_a_drafter_that_does_not_fit_is_a_problem(program: Program, default_target: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(DEFAULT.drafters[0], broken)
+    (broken / "model.safetensors").write_bytes((broken / "model.safetensors").read_bytes()[:1000])
+    done = program.run("doctor", "--drafter", str(broken))
+    assert done.returncode == 1
+    assert "is cut short" in done.stdout
+    assert "nothing, until what is marked ✗ is mended" in done.stdout
+
+
+def test_an_unknown_device_is_bad_input(program: Program) -> None:
+    done = program.run("doctor", "--device", "toaster")
+    assert done.returncode == 2
+    assert "There is no device called 'toaster'." in done.stderr

@@ -58,7 +58,7 @@ class DrafterConfig(msgspec.Struct, frozen=True, kw_only=True):
         """
         raw = read_json(folder / "config.json")
         _check_is_known_drafter(raw, folder)
-        eagle = raw.get("eagle_config") or {}
+        eagle = _eagle_config(raw, folder)
         aux_layers = raw.get("eagle_aux_hidden_state_layer_ids") or eagle.get("eagle_aux_hidden_state_layer_ids")
         if aux_layers is None:
             layers = target.num_hidden_layers
@@ -121,7 +121,7 @@ def _check_is_known_drafter(raw: Mapping[str, Any], folder: Path) -> None:
         raise BadInputError(
             f"{folder} holds a {found}, not an EAGLE-3 or P-EAGLE drafter.", f"A drafter is a {DRAFTER_ARCHITECTURE}."
         )
-    settings = {**raw, **(raw.get("eagle_config") or {})}
+    settings = {**raw, **_eagle_config(raw, folder)}
     unknown = [name for name in _UNKNOWN_FEATURES if settings.get(name)]
     if settings.get("use_aux_hidden_state", True) is False:
         unknown.append("use_aux_hidden_state: false")
@@ -130,6 +130,13 @@ def _check_is_known_drafter(raw: Mapping[str, Any], folder: Path) -> None:
             f"The drafter in {folder} uses {unknown[0]}, which the embedded engine does not know.",
             "Run it in vLLM, or choose another drafter.",
         )
+
+
+def _eagle_config(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    eagle = raw.get("eagle_config") or {}
+    if not isinstance(eagle, dict):
+        raise BadInputError(f"{folder / 'config.json'} is unusable: eagle_config is no object.", "Download it again.")
+    return eagle
 
 
 def _check_sizes(folder: Path, config: DrafterConfig, target: LlamaConfig) -> None:

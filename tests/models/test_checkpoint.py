@@ -155,6 +155,7 @@ def test_says_which_auxiliary_layers_stand_in_for_missing_ones(
         (lambda c, t: c["eagle_config"].update(norm_before_fc=True), "uses norm_before_fc"),
         (lambda c, t: c["eagle_config"].update(use_aux_hidden_state=False), "use_aux_hidden_state"),
         (lambda c, t: c.update(hidden_size="big"), "unusable"),
+        (lambda c, t: c.update(eagle_config=[1, 2, 4]), "eagle_config is no object"),
         (lambda c, t: c.update(ptd_token_id="three"), "unusable"),
         (lambda c, t: c.update(vocab_size=64), "vocabulary of 64 tokens, and the target's has 32"),
         (lambda c, t: c.update(draft_vocab_size=33), "drafts from 33 tokens"),

@@ -76,8 +76,14 @@ class EngineProcess:
         self._last_id = request_id = self._last_id + 1
         self._running = request_id
         self._child.send(wire.Run(request_id, request))
+        unfinished = {lane.name: None for lane in request.lanes}
         try:
-            yield from self._events(request_id, request)
+            for event in self._received(request_id):
+                if isinstance(event, Finished | Failed):
+                    unfinished.pop(event.lane)
+                yield self._with_log(event) if isinstance(event, Failed) else event
+        except _EngineGoneError as gone:
+            yield from (Failed(lane, gone.message, gone.hint) for lane in unfinished)
         finally:
             self._running = None
             # Does nothing to a request that has ended; one whose reader has gone is not worth finishing.
@@ -96,31 +102,28 @@ class EngineProcess:
         """End the process."""
         self._child.close()
 
-    def _events(self, request_id: int, request: Request) -> Iterator[Event]:
-        """The request's own events, and `Failed` for each lane that did not come to its end."""
-        unfinished = {lane.name: None for lane in request.lanes}
-        begun = False
+    def _received(self, request_id: int) -> Iterator[Event]:
+        """The request's events as they arrive. Raises what the engine raised, or that it is gone."""
         while True:
             match self._child.receive():
                 case wire.Happened(id=id, event=event) if id == request_id:
-                    begun = True
-                    if isinstance(event, Finished | Failed):
-                        unfinished.pop(event.lane, None)
                     yield event
                 case wire.Ended(id=id) if id == request_id:
                     return
                 case wire.Refused(id=id) as refused if id == request_id:
-                    if not begun:
-                        raise _error(refused)
-                    message, hint = refused.message, refused.hint
-                    break
+                    raise _error(refused)
                 case wire.Broke(message=what):
-                    message, hint = f"The engine broke: {printable(what)}.", self._child.log_says()
-                    break
+                    raise _EngineGoneError(f"The engine broke: {printable(what)}.", self._child.log_says())
                 case None:
-                    message, hint = self._child.epitaph(), self._child.log_says()
-                    break
-        yield from (Failed(lane, message, hint) for lane in unfinished)
+                    raise _EngineGoneError(self._child.epitaph(), self._child.log_says())
+
+    def _with_log(self, failed: Failed) -> Failed:
+        """A failure that the engine itself survived, and what its log says of it."""
+        return Failed(failed.lane, failed.message, f"{failed.hint} {self._child.log_says()}")
+
+
+class _EngineGoneError(PeagleError):
+    """The engine process has ended, or is about to."""
 
 
 def _error(refused: wire.Refused) -> PeagleError:

@@ -1,13 +1,16 @@
 """The engine in its process: the same events as in this one, and no end of it that is not told."""
 
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from peagle_cli.engine.child import KEPT_LOGS
 from peagle_cli.engine.open import open_engine, start_engine
@@ -172,6 +175,21 @@ def test_a_crash_tells_the_last_words_of_the_log(tiny_spec: EngineSpec, logs: Pa
     assert isinstance(failed := list(events)[-1], Failed)
     assert "SIGSEGV" in failed.message
     assert "worker.py" in failed.hint, "faulthandler wrote where it was"
+    engine.close()
+
+
+def test_a_step_that_fails_ends_the_reply_and_not_the_engine(tiny_spec: EngineSpec, logs: Path, tmp_path: Path) -> None:
+    assert tiny_spec.model
+    folder = shutil.copytree(tiny_spec.model, tmp_path / "broken")
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"][:] = np.nan
+    save_file(weights, folder / "model.safetensors")
+    engine = open_engine(msgspec.structs.replace(tiny_spec, model=str(folder)), unheard)
+    sampled = msgspec.structs.replace(request(), sampling=Sampling(temperature=1.0))
+    for _ in range(2):
+        assert isinstance(failed := list(engine.run(sampled))[-1], Failed)
+        assert "probability tensor" in failed.message
+        assert str(logs) in failed.hint
     engine.close()
 
 

@@ -1,1 +1,1 @@
-"""Training drafters: data, objectives, the loop, export."""
+"""Making drafters: conversations written by the target, its states on disk, both objectives, the loop, the export."""

@@ -1,0 +1,53 @@
+"""Writing files that are whole or absent, whatever happens meanwhile."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from peagle_cli.errors import PeagleError
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: Mapping[str, str] | None = None) -> None:
+    """Write a safetensors file in one piece: until it is whole, what stood at `path` stays there.
+
+    Raises `PeagleError` when the disk does not take it.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, part, dict(metadata or {}))
+        _flush(part)
+        part.replace(path)
+    except (OSError, SafetensorError) as error:
+        part.unlink(missing_ok=True)
+        raise _disk_error(path, error) from error
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write a text file in one piece; raises as `save_tensors` does."""
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        _flush(part)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise _disk_error(path, error) from error
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _disk_error(path: Path, error: Exception) -> PeagleError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return PeagleError(
+        f"{path} could not be written: {reason}.",
+        "Make room or choose another folder, then run the same command again: it goes on from what is there.",
+    )

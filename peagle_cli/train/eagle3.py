@@ -1,0 +1,48 @@
+"""The EAGLE-3 objective: training-time test.
+
+Drafting is unrolled: the slots of pass s are the draft slots (a, s) of all anchors a at once. They hold the true token and,
+as hidden state, the drafter's own output of pass s - 1 for the same anchor, as they will when drafting.
+"""
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from peagle_cli.train.batch import Batch
+from peagle_cli.train.model import Heads, TrainableDrafter, attend, attend_causally
+
+PASS_WEIGHT = 0.8
+"""How much a pass's loss counts, relative to the pass before it."""
+
+
+def unroll(drafter: TrainableDrafter, batch: Batch, passes: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The drafter's outputs [B, Q, H] of each pass, before the final norm, with their slots' anchors [Q].
+
+    Pass 0 has all real slots, the later ones only those from which answers can be drafted. In pass s, anchor a predicts the
+    token behind position a + s + 1.
+    """
+    length = batch.ids.shape[1]
+    embeds = drafter.embed(batch.ids)
+    hidden = drafter.fuse(batch.aux)
+    anchors = torch.arange(length, device=batch.ids.device)
+    real: list[Heads] = []
+    drafts: list[list[Heads]] = [[] for _ in drafter.layer_list]
+    for step in range(passes):
+        if step == 1:
+            anchors, hidden = anchors[batch.first :], hidden[:, batch.first :]
+            mask = drafter.mask(length)[anchors]
+        # Past the end there is no token; what is put there predicts nothing that counts.
+        tokens = F.pad(embeds, (0, 0, 0, step + 1))[:, anchors + step + 1]
+        rotation = drafter.rotation(anchors + step)
+        for i, layer in enumerate(drafter.layer_list):
+            heads = layer.heads(layer.inputs(tokens, hidden), rotation)
+            if step == 0:
+                real.append(heads)
+                mixed = attend_causally(heads)
+            else:
+                drafts[i].append(heads)
+                mixed = attend(heads.queries, real[i], mask, drafts[i])
+            hidden = layer.finish(hidden, mixed)
+        yield hidden, anchors

@@ -1,0 +1,242 @@
+"""The drafter as it is trained: vLLM's EAGLE-3 Llama with differentiable weights, in batches of sequences.
+
+A slot t pairs the token x[t+1] with the target's auxiliary states at t and predicts x[t+2] (the EAGLE shift). Besides these
+real slots there are draft slots (a, d): the d-th slot of a draft that starts behind the real slot a, its anchor. It stands
+at position a + d, predicts x[a+d+2], and sees the real slots 0 … a and its own draft's slots (a, 1) … (a, d). Both methods
+are trained on such slots; they differ in what goes into them.
+
+Shapes: B sequences, T real slots, M draft slots, H hidden size, A auxiliary states' size, Nq query and Nk key heads of size
+D, Vd the draft vocabulary.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from peagle_cli.engine.torch.layers import rotary_frequencies
+from peagle_cli.engine.torch.linear import DenseLinear
+from peagle_cli.engine.torch.target import Target
+from peagle_cli.models.config import LlamaConfig
+
+
+class Shape(NamedTuple):
+    """What a drafter is built from: its Llama configuration, its part of the vocabulary, and whose states it reads."""
+
+    llama: LlamaConfig
+    draft_vocab: int
+    aux_layers: tuple[int, ...]
+    mask_token: int | None
+
+    @property
+    def aux_size(self) -> int:
+        """A: the size of the auxiliary states side by side."""
+        return len(self.aux_layers) * self.llama.hidden_size
+
+
+class Heads(NamedTuple):
+    """A layer's queries [B, S, Nq, D], keys and values [B, S, Nk, D]; queries and keys are turned to their positions."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+
+    def slots(self, start: int, stop: int) -> "Heads":
+        """The heads of the slots start … stop - 1."""
+        return Heads(*(part[:, start:stop] for part in self))
+
+
+class Layer(nn.Module):
+    """A Llama layer. The first one attends over embedding and hidden state side by side."""
+
+    def __init__(self, config: LlamaConfig, *, first: bool) -> None:
+        super().__init__()
+        hidden, head = config.hidden_size, config.head_dim
+        inputs = 2 * hidden if first else hidden
+        self._head_dim = head
+        self._eps = config.rms_norm_eps
+        self.q = _matrix(config.num_attention_heads * head, inputs)
+        self.k = _matrix(config.num_key_value_heads * head, inputs)
+        self.v = _matrix(config.num_key_value_heads * head, inputs)
+        self.o = _matrix(hidden, config.num_attention_heads * head)
+        self.gate = _matrix(config.intermediate_size, hidden)
+        self.up = _matrix(config.intermediate_size, hidden)
+        self.down = _matrix(hidden, config.intermediate_size)
+        self.input_norm = nn.Parameter(torch.ones(hidden))
+        self.mlp_norm = nn.Parameter(torch.ones(hidden))
+        self.hidden_norm = nn.Parameter(torch.ones(hidden)) if first else None
+
+    def inputs(self, embeds: Tensor, hidden: Tensor) -> Tensor:
+        """What the attention reads, [B, S, 2H] in the first layer and [B, S, H] in the others."""
+        if self.hidden_norm is None:
+            return rms_norm(hidden, self.input_norm, self._eps)
+        normed = rms_norm(hidden, self.hidden_norm, self._eps)
+        return torch.cat([rms_norm(embeds, self.input_norm, self._eps), normed], -1)
+
+    def heads(self, inputs: Tensor, rotation: tuple[Tensor, Tensor]) -> Heads:
+        """Queries, keys and values for what `inputs` returned, at the positions that `rotation` stands for."""
+        queries, keys, values = (
+            linear(inputs, weight).unflatten(-1, (-1, self._head_dim)) for weight in (self.q, self.k, self.v)
+        )
+        return Heads(_rotate(queries, rotation), _rotate(keys, rotation), values)
+
+    def finish(self, hidden: Tensor, mixed: Tensor) -> Tensor:
+        """The residual stream behind the layer, from the one before it and what attention mixed, [B, S, Nq, D]."""
+        hidden = hidden + linear(mixed.flatten(-2), self.o)
+        normed = rms_norm(hidden, self.mlp_norm, self._eps)
+        return hidden + linear(F.silu(linear(normed, self.gate)) * linear(normed, self.up), self.down)
+
+
+class TrainableDrafter(nn.Module):
+    """A drafter with float32 master weights. It shares the target's embeddings, frozen.
+
+    `fc` reads auxiliary states divided by `scale` [A], their spread per channel: some channels are thousands of times
+    larger than others. `draft_ids` [Vd] are the target ids of the draft vocabulary, in ascending order.
+    """
+
+    draft_ids: Tensor
+    scale: Tensor
+    embedding: Tensor
+
+    def __init__(self, shape: Shape, draft_ids: Tensor, scale: Tensor, embedding: Tensor) -> None:
+        super().__init__()
+        self.shape = shape
+        config = shape.llama
+        self.register_buffer("draft_ids", draft_ids)
+        self.register_buffer("scale", scale.float())
+        self.register_buffer("embedding", embedding, persistent=False)
+        self.fc = _matrix(config.hidden_size, shape.aux_size)
+        self.layers = nn.ModuleList(Layer(config, first=i == 0) for i in range(config.num_hidden_layers))
+        self.norm = nn.Parameter(torch.ones(config.hidden_size))
+        self.lm_head = _matrix(shape.draft_vocab, config.hidden_size)
+        self.mask_hidden = None if shape.mask_token is None else nn.Parameter(torch.zeros(shape.aux_size))
+        self._tables: _Tables | None = None
+
+    @property
+    def layer_list(self) -> list[Layer]:
+        """The layers, typed."""
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """The target's embeddings of token ids, [..., H]."""
+        return F.embedding(ids, self.embedding)
+
+    def fuse(self, aux: Tensor) -> Tensor:
+        """Hidden states [..., H] from auxiliary states [..., A]."""
+        return linear(aux, self.fc / self.scale)
+
+    def mask_slot(self) -> tuple[Tensor, Tensor]:
+        """Embedding and hidden state [H] that all mask slots share."""
+        assert self.mask_hidden is not None and self.shape.mask_token is not None
+        hidden = F.linear(self.mask_hidden, self.fc)
+        return self.embedding[self.shape.mask_token], hidden.to(self.embedding.dtype)
+
+    def rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [..., 1, D] that turn heads to `positions`; the first half of the sines is negated."""
+        tables = self._tables_for(int(positions.max()) + 1)
+        return tables.cos[positions][..., None, :], tables.sin[positions][..., None, :]
+
+    def mask(self, length: int) -> Tensor:
+        """What is added to the scores of real slots, [length, length]: 0 where a slot sees another, -inf where not.
+
+        Its rows are also what draft slots see of the real slots: that of (a, d) is row a.
+        """
+        return self._tables_for(length).mask[:length, :length]
+
+    def _tables_for(self, length: int) -> "_Tables":
+        """Built once, for the longest sequence so far, and sliced."""
+        if self._tables is None or len(self._tables.mask) < length:
+            self._tables = _Tables.of(self.shape.llama, max(length, 512), self.embedding)
+        return self._tables
+
+    def outputs(self, hidden: Tensor) -> Tensor:
+        """What `lm_head` reads: the residual stream [..., H], normed."""
+        return rms_norm(hidden, self.norm, self.shape.llama.rms_norm_eps)
+
+
+class _Tables(NamedTuple):
+    """What depends on positions only: rotary cosines and sines [length, D], and the mask of real slots."""
+
+    cos: Tensor
+    sin: Tensor
+    mask: Tensor
+
+    @classmethod
+    def of(cls, config: LlamaConfig, length: int, like: Tensor) -> "_Tables":
+        """For `length` positions, with the dtype and on the device of `like`."""
+        angles = torch.arange(length)[:, None] * rotary_frequencies(config)
+        cos, sin = angles.cos(), angles.sin()
+        mask = torch.full((length, length), -torch.inf).triu_(1)
+        return cls(*(table.to(like) for table in (torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1), mask)))
+
+
+class TargetHead(NamedTuple):
+    """What soft targets are computed from: the target's final norm, and its head's rows for the draft vocabulary."""
+
+    norm: Tensor
+    rows: Tensor
+    eps: float
+
+    @classmethod
+    def of(cls, target: Target, draft_ids: Tensor) -> "TargetHead":
+        """Cut out of a target that was loaded with dense weights."""
+        assert isinstance(target.head, DenseLinear)
+        return cls(target.norm.weight, target.head.weight[draft_ids], target.config.rms_norm_eps)
+
+    def logits(self, aux: Tensor) -> Tensor:
+        """The target's scores over the draft vocabulary [..., Vd] from auxiliary states that end with the last layer's."""
+        return F.linear(rms_norm(aux[..., -self.norm.shape[0] :], self.norm, self.eps), self.rows)
+
+
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """x Wᵀ in x's dtype, from float32 master weights."""
+    return F.linear(x, weight.to(x.dtype))
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x / rms(x) · weight over the last dimension, in x's dtype."""
+    return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps)
+
+
+def _matrix(rows: int, columns: int) -> nn.Parameter:
+    return nn.Parameter(torch.randn(rows, columns) * columns**-0.5)
+
+
+def _rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    cos, sin = rotation
+    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+
+
+def attend_causally(heads: Heads) -> Tensor:
+    """Attention [B, T, Nq, D] of the real slots: each sees itself and those before it."""
+    queries, keys, values = (part.transpose(1, 2) for part in heads)
+    mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=True, enable_gqa=True)
+    return mixed.transpose(1, 2)
+
+
+def attend(queries: Tensor, real: Heads, mask: Tensor, draft: Sequence[Heads] = ()) -> Tensor:
+    """Attention of slots [B, Q, Nq, D] over real slots and over their own drafts' slots.
+
+    `mask` [B or none, Q, T] is added to the scores of the real slots. `draft[i]` holds, for each query, the key and value
+    of one slot of its own draft, [B, Q, Nk, D]: so its scores are products row by row, and nothing of the size of all
+    drafts times all drafts is ever formed. The query heads that share a key head become rows of one matrix.
+    """
+    batch, count, query_heads, head = queries.shape
+    length, key_heads = real.keys.shape[1:3]
+    group = query_heads // key_heads
+    # [B, Nk, G, Q, D]
+    rows = (queries * head**-0.5).view(batch, count, key_heads, group, head).permute(0, 2, 3, 1, 4)
+    flat = rows.reshape(batch, key_heads, group * count, head)
+    scores = torch.matmul(flat, real.keys.permute(0, 2, 3, 1)).view(batch, key_heads, group, count, length)
+    scores = scores + (mask[:, None, None] if mask.dim() == 3 else mask)
+    if draft:
+        own = [(rows * slot.keys.transpose(1, 2)[:, :, None]).sum(-1, keepdim=True) for slot in draft]
+        scores = torch.cat([scores, *own], -1)
+    weights = scores.softmax(-1)
+    seen = weights[..., :length].reshape(batch, key_heads, group * count, length)
+    mixed = torch.matmul(seen, real.values.transpose(1, 2)).view(batch, key_heads, group, count, head)
+    for i, slot in enumerate(draft):
+        mixed = mixed + weights[..., length + i, None] * slot.values.transpose(1, 2)[:, :, None]
+    return mixed.permute(0, 3, 1, 2, 4).reshape(batch, count, query_heads, head)

@@ -1,0 +1,71 @@
+"""What a step costs, by the number of tokens it drafts and verifies: as measured, and interpolated between.
+
+Drafting depends on method and depth, verifying on the number of drafted tokens alone, whoever drafted them. Both also
+depend on the length of the context; here that is whatever it was while measuring.
+"""
+
+from collections.abc import Iterable, Mapping
+from statistics import fmean, median
+
+from peagle_cli.trace.events import DraftBatch, Method
+
+
+class StepCosts:
+    """Mean seconds per step, out of batches.
+
+    The batches of a `sweep`, a few at every depth, give the curves' shapes. Without one, the shape is that of
+    the batches that are added. In both cases those give the level: a curve goes through their mean.
+    """
+
+    def __init__(self, batches: Iterable[DraftBatch] = (), sweep: "StepCosts | None" = None) -> None:
+        self._sweep = sweep
+        self._verify: dict[int, list[float]] = {}
+        self._draft: dict[Method, dict[int, list[float]]] = {}
+        for batch in batches:
+            self.add(batch)
+
+    def add(self, batch: DraftBatch) -> None:
+        """Take one more batch into account; the prefill is no step."""
+        if batch.prefill:
+            return
+        drafted = len(batch.drafted)
+        self._verify.setdefault(drafted, []).append(batch.verify_s)
+        if drafted:
+            self._draft.setdefault(batch.method, {}).setdefault(drafted, []).append(batch.draft_s)
+
+    def verify_s(self, drafted: int) -> float:
+        """Seconds of a target pass over the last token and `drafted` more. At least one batch must be known."""
+        return _estimate(self._verify, self._sweep._verify if self._sweep else None, drafted)
+
+    def draft_s(self, method: Method, drafted: int) -> float:
+        """Seconds in which `method`, which must be known, drafts so many tokens; none cost nothing."""
+        if method == "none" or drafted == 0:
+            return 0.0
+        own = self._draft.get(method, {})
+        shape = self._sweep._draft.get(method) if self._sweep else None
+        if method == "eagle3":  # a pass per token: no token, no time
+            own, shape = _with_origin(own), _with_origin(shape) if shape else None
+        return _estimate(own, shape, drafted)
+
+
+def interpolate(points: Mapping[int, float], x: float) -> float:
+    """The piecewise linear curve through `points` at `x`, outside of them along the nearest piece; never below 0."""
+    xs = sorted(points)
+    if len(xs) == 1:
+        return points[xs[0]]
+    right = next((i for i, known in enumerate(xs) if known >= x and i > 0), len(xs) - 1)
+    a, b = xs[right - 1], xs[right]
+    return max(0.0, points[a] + (points[b] - points[a]) * (x - a) / (b - a))
+
+
+def _estimate(own: Mapping[int, list[float]], shape: Mapping[int, list[float]] | None, x: int) -> float:
+    if not shape:
+        return interpolate({depth: fmean(times) for depth, times in own.items()}, x)
+    curve = {depth: median(times) for depth, times in shape.items()}  # few steps each: one hiccup must not bend it
+    expected = sum(interpolate(curve, depth) * len(times) for depth, times in own.items())
+    level = sum(map(sum, own.values())) / expected if expected > 0 else 1.0
+    return level * interpolate(curve, x)
+
+
+def _with_origin(times: Mapping[int, list[float]]) -> dict[int, list[float]]:
+    return {0: [0.0], **times}

@@ -33,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     seed: NotNegative | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     system: str | None = None
+    theme: str | None = None
     dtype: Literal["float32", "bfloat16"] | None = None
     device: str | None = None
 

@@ -47,6 +47,9 @@ def chat(
     system: Annotated[
         str | None, typer.Option(envvar="PEAGLE_SYSTEM", help="System message. Default: the model's own.")
     ] = None,
+    theme: Annotated[
+        str | None, typer.Option(envvar="PEAGLE_THEME", help="The screen's colours. Default: peagle-dark.")
+    ] = None,
     dtype: Dtype = None,
     device: Device = None,
     plain: Annotated[bool, typer.Option("--plain", help="Stream the answer as text, also on a terminal.")] = False,
@@ -71,6 +74,7 @@ def chat(
         sampling=Sampling(temperature=temperature, top_p=top_p, top_k=top_k, seed=seed),
         max_tokens=max_tokens,
         system=system,
+        theme=theme,
     )
     if on_screen:
         from peagle_cli.tui.app import run_chat

@@ -9,7 +9,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from peagle_cli.errors import PeagleError
+from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.tui.commands import invocations
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.screens.chat import ChatScreen
@@ -31,7 +31,7 @@ class ChatApp(App[int | PeagleError]):
         self._options = options
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = THEMES[0].name
+        self.theme = self._checked(options.theme or THEMES[0].name)
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
@@ -48,6 +48,12 @@ class ChatApp(App[int | PeagleError]):
             for title, help, action in invocations(screen.deepest):
                 yield SystemCommand(title, help, partial(screen.run_action, action))
 
+    def _checked(self, theme: str) -> str:
+        if theme not in self.available_themes:
+            names = ", ".join(theme.name for theme in THEMES)
+            raise BadInputError(f"There is no theme called {theme!r}.", f"Choose one of {names}.")
+        return theme
+
     def action_next_theme(self) -> None:
         """The next of our themes."""
         names = [theme.name for theme in THEMES]
@@ -58,7 +64,7 @@ class ChatApp(App[int | PeagleError]):
 def run_chat(options: ChatOptions) -> int:
     """Open the chat screen and stay in it until the user leaves. Returns the exit code.
 
-    Raises `BadInputError` when no engine can be opened with these options.
+    Raises `BadInputError` when the theme is unknown or no engine can be opened with these options.
     """
     result = ChatApp(options).run()
     if isinstance(result, PeagleError):

@@ -10,7 +10,8 @@ class ChatOptions(msgspec.Struct, frozen=True):
     """How a chat starts.
 
     `prompt` is asked as soon as the engine is ready. `method` and `depth` of None leave the choice to what the
-    opened engine can do. `system` is the conversation's system message, None for the model's own.
+    opened engine can do. `system` is the conversation's system message, None for the model's own. `theme` is the name
+    of the screen's colours, None for the default.
     """
 
     spec: EngineSpec
@@ -20,3 +21,4 @@ class ChatOptions(msgspec.Struct, frozen=True):
     sampling: Sampling = Sampling()
     max_tokens: int = 512
     system: str | None = None
+    theme: str | None = None

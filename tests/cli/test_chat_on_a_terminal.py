@@ -86,3 +86,11 @@ def test_standard_input_of_a_pipe_never_opens_the_screen(program: Program, tiny_
         text, code = read_to_end(peagle)
     assert code == 0
     assert ENTER_ALTERNATE_SCREEN not in text
+
+
+def test_unknown_theme_is_bad_input(program: Program) -> None:
+    with terminal(program, PEAGLE, "chat", "--theme", "mauve") as peagle:
+        text, code = read_to_end(peagle)
+    assert code == 2
+    assert "mauve" in text
+    assert "Traceback" not in text

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.models import store
-from tests import tiny
+from tests import recordings, tiny
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +29,15 @@ def tiny_spec(tmp_path_factory: pytest.TempPathFactory, default_target: Path) ->
         device="cpu",
         dtype="float32",
     )
+
+
+@pytest.fixture(scope="session")
+def tiny_engine(tiny_spec: EngineSpec) -> TorchEngine:
+    """The random model and its drafters, opened in this process."""
+    return TorchEngine.open(tiny_spec)
+
+
+@pytest.fixture(scope="session")
+def recorded(tiny_engine: TorchEngine, tmp_path_factory: pytest.TempPathFactory) -> recordings.Recorded:
+    """A recording of two requests, and what was told while it was made."""
+    return recordings.record(tiny_engine, tmp_path_factory.mktemp("data"))

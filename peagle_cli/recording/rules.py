@@ -20,6 +20,7 @@ from peagle_cli.trace.events import (
     Machine,
     Sampling,
     Started,
+    TargetView,
     Token,
 )
 from peagle_cli.trace.metrics import Metrics
@@ -30,7 +31,7 @@ MAX_COUNT = 2**31
 MAX_SECONDS = 1e9
 MAX_NAME = 1000
 MAX_TOKEN_TEXT = 10_000
-_PROB_SLACK = 1e-3  # probabilities computed in half precision can come out a little above 1
+_MAX_PROB = 1.001  # computed in half precision, probabilities can come out a little above 1
 _SAME = 1e-9  # relative: sums that a later version adds up in another order
 
 
@@ -64,7 +65,8 @@ class Rules:
     def check(self, entry: Entry) -> None:
         """Take the next entry."""
         _check_seconds("at_s", entry.at_s)
-        _require(entry.at_s >= self._at_s, f"is at {entry.at_s} s, before the one above it")
+        if entry.at_s < self._at_s:
+            raise RuleError(f"is at {entry.at_s} s, before the one above it")
         self._at_s = entry.at_s
         match entry:
             case Asked():
@@ -121,19 +123,17 @@ class _Lane:
                 self._over = True
 
     def _take_batch(self, batch: DraftBatch, started: Started) -> None:
-        _require(batch.step == self._steps, f"is step {_shown(batch.step)} where step {self._steps} was due")
+        if batch.step != self._steps:
+            raise RuleError(f"is step {_shown(batch.step)} where step {self._steps} was due")
         _require(batch.clock_s >= self._clock_s, "has a clock that runs backwards")
         for name in ("draft_s", "verify_s", "clock_s"):
             _check_seconds(name, getattr(batch, name))
         _require(batch.method == "none" or batch.method in started.drafters, "drafts by a method without a drafter")
         _check_range("depth", batch.depth, 0, MAX_DEPTH)
         _check_counts(batch, started)
-        for token in batch.drafted:
-            _check_token(token)
-        _check_token(batch.bonus)
+        _check_tokens((*batch.drafted, batch.bonus))
         for view in batch.target:
-            _check_probs([view.prob, view.threshold])
-            _check_candidates(view.candidates)
+            _check_view(view)
         self.metrics.add(batch)
         self._steps += 1
         self._clock_s = batch.clock_s
@@ -183,7 +183,7 @@ def _check_figures(told: dict[str, Any], metrics: Metrics) -> None:
     """What was told must follow from the events; figures that only one of two versions knows are not compared."""
     for name, value in msgspec.to_builtins(metrics.summary()).items():
         if name in told and not _same(told[name], value):
-            raise RuleError(f"tells a {name} of {_shown(told[name])}, but its events give {_shown(value)}")
+            raise RuleError(f"gives {_shown(told[name])} as {name}, but its events come to {_shown(value)}")
 
 
 def _same(told: Any, computed: Any) -> bool:
@@ -206,33 +206,32 @@ def _check_sampling(sampling: Sampling) -> None:
     _check_range("seed", sampling.seed or 0, 0, 2**63)
 
 
-def _check_token(token: Token) -> None:
-    _check_ids([token.id])
-    _check_text(token.text)
-    _check_probs([token.prob])
-    _check_candidates(token.alternatives)
+def _check_tokens(tokens: Iterable[Token]) -> None:
+    for token in tokens:
+        _check_choices((token, *token.alternatives))
 
 
-def _check_candidates(candidates: Iterable[Candidate]) -> None:
-    for candidate in candidates:
-        _check_ids([candidate.id])
-        _check_text(candidate.text)
-        _check_probs([candidate.prob])
+def _check_choices(choices: Iterable[Token | Candidate]) -> None:
+    """Tokens that were chosen or could have been: plain conditions, for a recording has millions of them."""
+    for choice in choices:
+        if not 0 <= choice.id < MAX_COUNT:
+            raise RuleError(f"has a token id of {_shown(choice.id)}")
+        if len(choice.text) > MAX_TOKEN_TEXT:
+            raise RuleError(f"has a token of {len(choice.text)} characters")
+        if choice.prob is not None and not 0 <= choice.prob <= _MAX_PROB:
+            raise RuleError(f"has a probability of {choice.prob}")
 
 
-def _check_probs(probs: Iterable[float | None]) -> None:
-    for prob in probs:
-        _require(prob is None or 0 <= prob <= 1 + _PROB_SLACK, f"has a probability of {prob}")
+def _check_view(view: TargetView) -> None:
+    _require(0 <= view.prob <= _MAX_PROB, f"has a probability of {view.prob}")
+    _require(view.threshold is None or 0 <= view.threshold <= 1, f"has a threshold of {view.threshold}")
+    _check_choices(view.candidates)
 
 
 def _check_ids(ids: Iterable[int]) -> None:
     for id in ids:
         if not 0 <= id < MAX_COUNT:
             raise RuleError(f"has a token id of {_shown(id)}")
-
-
-def _check_text(text: str) -> None:
-    _require(len(text) <= MAX_TOKEN_TEXT, f"has a token of {len(text)} characters")
 
 
 def _check_names(names: Iterable[str]) -> None:

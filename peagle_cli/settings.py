@@ -36,6 +36,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     theme: str | None = None
     dtype: Literal["float32", "bfloat16"] | None = None
     device: str | None = None
+    record: bool | None = None
 
 
 def config_file() -> Path:

@@ -9,6 +9,8 @@ from peagle_cli.cli.options import Device, Drafters, Dtype, Model
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.validate import MAX_CANDIDATES
 from peagle_cli.errors import BadInputError
+from peagle_cli.recording import sessions
+from peagle_cli.recording.recording import conversation
 from peagle_cli.trace.events import Method, Sampling
 from peagle_cli.tui.options import ChatOptions
 
@@ -59,6 +61,15 @@ def chat(
     candidates: Annotated[
         int, typer.Option(min=0, max=MAX_CANDIDATES, help="With jsonl: each position's likeliest tokens, this many.")
     ] = 0,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", envvar="PEAGLE_RECORD", help="Keep a recording of the session.")
+    ] = True,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            help="Continue a recorded chat: a name of `peagle sessions`, a file, or last.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Talk to a model and see every draft batch.
 
@@ -66,6 +77,10 @@ def chat(
     prompt and ends. Options that name a variable can also be set in config.toml (see `peagle locate`).
     """
     on_screen = _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and not plain and output is None
+    resumed = sessions.find(resume) if resume else None
+    history = conversation(resumed) if resumed else ()
+    if history and history[0].role == "system":
+        system, history = history[0].content if system is None else system, history[1:]
     options = ChatOptions(
         spec=EngineSpec(model=model, drafters=tuple(drafter or ()), device=device, dtype=dtype),
         prompt=_prompt(prompt),
@@ -75,6 +90,9 @@ def chat(
         max_tokens=max_tokens,
         system=system,
         theme=theme,
+        record=record,
+        history=history,
+        continues=sessions.name_of(resumed) if resumed else None,
     )
     if on_screen:
         from peagle_cli.tui.app import run_chat

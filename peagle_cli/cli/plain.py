@@ -14,7 +14,8 @@ from peagle_cli.cli.chat import Output
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.open import open_engine
-from peagle_cli.engine.protocol import EngineInfo, Message, Request
+from peagle_cli.engine.protocol import Engine, EngineInfo, Message, Request
+from peagle_cli.engine.recorded import RecordedEngine
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.text import printable, printable_json
 from peagle_cli.trace.events import (
@@ -126,11 +127,14 @@ def answer(options: ChatOptions, output: Output, candidates: int) -> None:
     if options.prompt is None:
         raise BadInputError("There is no prompt.", "Give one as the argument or on standard input.")
     with loading_shown() as on_progress:
-        engine = open_engine(options.spec, on_progress)
+        engine: Engine = open_engine(options.spec, on_progress)
+    if options.record:
+        engine = RecordedEngine(engine, _warn, options.continues)
     reply = Reply()
     writer = _WRITERS[output]()
-    with contextlib.closing(engine):
-        for event in engine.run(_request(options, options.prompt, engine.info, candidates)):
+    request = _request(options, options.prompt, engine.info, candidates)
+    with contextlib.closing(engine), contextlib.closing(engine.run(request)) as events:
+        for event in events:
             reply.add(event)
             writer.event(event)
     writer.end(reply)
@@ -138,10 +142,14 @@ def answer(options: ChatOptions, output: Output, candidates: int) -> None:
         raise PeagleError(reply.failed.message, reply.failed.hint)
 
 
+def _warn(sentence: str) -> None:
+    typer.echo(f"Warning: {printable(sentence)}", err=True)
+
+
 def _request(options: ChatOptions, prompt: str, info: EngineInfo, candidates: int) -> Request:
     system = () if options.system is None else (Message("system", options.system),)
     return Request(
-        messages=(*system, Message("user", prompt)),
+        messages=(*system, *options.history, Message("user", prompt)),
         lanes=(starting_lane(info, options.method, options.depth),),
         sampling=options.sampling,
         max_tokens=options.max_tokens,

@@ -29,7 +29,7 @@ class RecordedEngine:
         self._on_trouble = on_trouble
         self._continues = continues
         self._writer: Writer | None = None
-        self._troubled = False
+        self._over = False  # closed, or given up
 
     @property
     def info(self) -> EngineInfo:
@@ -54,20 +54,20 @@ class RecordedEngine:
 
     def close(self) -> None:
         """Close the engine and the recording."""
+        self._over = True
         self._engine.close()
         if self._writer is not None:
             self._writer.close()
-            self._writer = None
 
     def _attempt(self, write: Callable[Concatenate[Writer, _P], None], *args: _P.args, **kwargs: _P.kwargs) -> None:
         """Write to the recording, which is begun if need be; the first failure ends it."""
-        if self._troubled:
+        if self._over:
             return
         try:
             self._writer = self._writer or self._begin()
             write(self._writer, *args, **kwargs)
         except OSError as error:
-            self._troubled = True
+            self._over = True
             self._on_trouble(f"This chat is no longer recorded: {error.strerror}.")
 
     def _begin(self) -> Writer:

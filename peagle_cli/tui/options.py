@@ -2,7 +2,7 @@
 
 import msgspec
 
-from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.engine.protocol import EngineSpec, Message
 from peagle_cli.trace.events import Method, Sampling
 
 
@@ -11,7 +11,8 @@ class ChatOptions(msgspec.Struct, frozen=True):
 
     `prompt` is asked as soon as the engine is ready. `method` and `depth` of None leave the choice to what the
     opened engine can do. `system` is the conversation's system message, None for the model's own. `theme` is the name
-    of the screen's colours, None for the default.
+    of the screen's colours, None for the default. `record` keeps a recording. `history` are the turns behind the system
+    message that the conversation begins with, and `continues` names the recording that they come from.
     """
 
     spec: EngineSpec
@@ -22,3 +23,6 @@ class ChatOptions(msgspec.Struct, frozen=True):
     max_tokens: int = 512
     system: str | None = None
     theme: str | None = None
+    record: bool = True
+    history: tuple[Message, ...] = ()
+    continues: str | None = None

@@ -1,0 +1,71 @@
+"""`peagle sessions`: the recorded chats."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+
+from peagle_cli import locations
+from peagle_cli.errors import PeagleError
+from peagle_cli.recording import sessions as folder
+from peagle_cli.recording.overview import Overview, overview
+from peagle_cli.text import printable, printable_json
+from peagle_cli.trace.events import METHOD_NAMES
+
+
+class Session(msgspec.Struct, frozen=True):
+    """A recording in the list. `overview` is None, and `problem` says why, where it cannot be read."""
+
+    name: str
+    path: str
+    overview: Overview | None = None
+    problem: str | None = None
+
+
+def sessions(
+    output: Annotated[Literal["text", "json"], typer.Option(help="Print a table, or a JSON array.")] = "text",
+) -> None:
+    """List the recorded chats, the latest last.
+
+    Replay one with `peagle replay NAME`, continue its conversation with `peagle chat --resume NAME`.
+    """
+    found = [_session(path) for path in folder.recordings()]
+    if output == "json":
+        typer.echo(printable_json(msgspec.json.format(msgspec.json.encode(found))))
+    elif found:
+        _print_table(found)
+    else:
+        typer.echo(f"No chats are recorded in {locations.sessions()} yet.", err=True)
+
+
+def _session(path: Path) -> Session:
+    name = folder.name_of(path)
+    try:
+        return Session(name, str(path), overview(path))
+    except PeagleError as error:
+        return Session(name, str(path), problem=error.message)
+
+
+def _print_table(found: list[Session]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("name", "when", "model", "method", "tokens", "tokens/s", "first prompt"):
+        table.add_column(heading, no_wrap=True, justify="right" if heading.startswith("tokens") else "left")
+    for session in found:
+        cells = _cells(session.overview) if session.overview else ("", "", "", "", "", session.problem or "")
+        table.add_row(*(Text(printable(cell)) for cell in (session.name, *cells)))
+    console = Console()
+    console.print(table) if console.is_terminal else console.print(table, width=10_000, crop=False)
+
+
+def _cells(seen: Overview) -> tuple[str, ...]:
+    settings = ((METHOD_NAMES[method], depth if method != "none" else "") for method, depth in seen.settings)
+    methods = ", ".join(f"{name} {depth}".rstrip() for name, depth in settings)
+    speed = "" if seen.tokens_per_second is None else f"{seen.tokens_per_second:.1f}"
+    prompt = " ".join(seen.prompt.split()) + ("" if seen.complete else " (broken off)")
+    when = f"{seen.created.astimezone():%Y-%m-%d %H:%M}"
+    return when, seen.model, methods, str(seen.tokens), speed, prompt

@@ -1,13 +1,14 @@
 """Attention heads that find a draft's anchor, set rather than learnt.
 
-All mask slots begin alike: one embedding, one hidden state. What they have to say is in their anchor, and until some head
-looks there, they can only learn which tokens are frequent; finding it by gradient descent takes longer than all the rest.
-But such a head can be written down. It needs a query on mask slots that prefers the nearest slot that is no mask, hence
-a key that tells masks from real slots, and a score that falls with the distance.
+All mask slots begin alike: one embedding, one hidden state. What they have to say is in their anchor, and until some
+head looks there, they can only learn which tokens are frequent; finding it by gradient descent takes longer than all
+the rest. But such a head can be written down. It needs a query on mask slots that prefers the nearest slot that is no
+mask, hence a key that tells masks from real slots, and a score that falls with the distance.
 
-Both "is a mask" and "is real" are linear read-outs of what a layer reads, fitted by ridge regression on a sample. A score that
-falls with the distance is a sum of RoPE's own waves, fitted by least squares. Layer 0 is left alone: it may come from an
-EAGLE-3 drafter, and the further layers then find its output at the anchor, which is what EAGLE-3 feeds its next pass.
+Both "is a mask" and "is real" are linear read-outs of what a layer reads, fitted by ridge regression on a sample. A
+score that falls with the distance is a sum of RoPE's own waves, fitted by least squares. Layer 0 is left alone: it may
+come from an EAGLE-3 drafter, and the further layers then find its output at the anchor, which is what EAGLE-3 feeds
+its next pass.
 """
 
 from typing import NamedTuple
@@ -29,8 +30,8 @@ COPY = 0.5
 
 
 class _Readouts(NamedTuple):
-    """Directions in a layer's input: `mask` · x is 1 on mask slots and 0 on real ones, `real` · x is 1 on real slots and
-    -1 on mask slots."""
+    """Directions in a layer's input: `mask` · x is 1 on mask slots and 0 on real ones, `real` · x is 1 on real slots
+    and -1 on mask slots."""
 
     mask: Tensor
     real: Tensor

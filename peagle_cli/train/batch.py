@@ -12,9 +12,9 @@ from peagle_cli.train.conversations import Conversation
 class Batch(NamedTuple):
     """B conversations padded to T tokens.
 
-    `ids` [B, T]; `aux` [B, T, A] the target's auxiliary states; `learnable` [B, T] says whether the distribution that the
-    target has at a position is to be learnt: when its next token belongs to the answer and to the draft vocabulary.
-    `answer` [B, T] is the same without regard to the vocabulary. `tokens` counts them without padding.
+    `ids` [B, T]; `aux` [B, T, A] the target's auxiliary states; `learnable` [B, T] says whether the distribution that
+    the target has at a position is to be learnt: when its next token belongs to the answer and to the draft
+    vocabulary. `answer` [B, T] is the same without regard to the vocabulary. `tokens` counts them without padding.
     """
 
     ids: Tensor

@@ -1,8 +1,8 @@
 """A training run on disk, so that it can go on after being killed at any moment.
 
-Everything of a moment is in one safetensors file that is replaced in one piece: the drafter, the optimisers, and how far the
-run was. Two such files are kept: the latest, and the last one before learning rates began to fall, from which a longer
-run can go on as if it had been meant from the start.
+Everything of a moment is in one safetensors file that is replaced in one piece: the drafter, the optimisers, and how
+far the run was. Two such files are kept: the latest, and the last one before learning rates began to fall, from which
+a longer run can go on as if it had been meant from the start.
 """
 
 from pathlib import Path
@@ -65,6 +65,16 @@ def restore(path: Path, drafter: TrainableDrafter, optimiser: Optimiser) -> Mome
             own[name].copy_(tensor)
     optimiser.restore(_under("optimiser:", tensors))
     return moment
+
+
+def draft_ids(folder: Path) -> Tensor | None:
+    """The draft vocabulary of the run in `folder`; None if none has been begun there."""
+    path = folder / LATEST
+    if not path.exists():
+        return None
+    with safe_open(path, framework="pt") as file:
+        ids: Tensor = file.get_tensor("drafter:draft_ids")
+        return ids
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

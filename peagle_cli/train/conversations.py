@@ -1,7 +1,7 @@
 """Training data: conversations as token ids, one JSON object a line.
 
-`ids` are the tokens of the whole conversation as the target saw them, chat template included; the first `prompt` of them
-are the prompt, all behind them the answer, which is what a drafter learns to foresee.
+`ids` are the tokens of the whole conversation as the target saw them, chat template included; the first `prompt` of
+them are the prompt, all behind them the answer, which is what a drafter learns to foresee.
 """
 
 from collections.abc import Sequence

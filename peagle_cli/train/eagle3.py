@@ -1,7 +1,7 @@
 """The EAGLE-3 objective: training-time test.
 
-Drafting is unrolled: the slots of pass s are the draft slots (a, s) of all anchors a at once. They hold the true token and,
-as hidden state, the drafter's own output of pass s - 1 for the same anchor, as they will when drafting.
+Drafting is unrolled: the slots of pass s are the draft slots (a, s) of all anchors a at once. They hold the true token
+and, as hidden state, the drafter's own output of pass s - 1 for the same anchor, as they will when drafting.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ PASS_WEIGHT = 0.8
 def unroll(drafter: TrainableDrafter, batch: Batch, passes: int) -> Iterator[tuple[Tensor, Tensor]]:
     """The drafter's outputs [B, Q, H] of each pass, before the final norm, with their slots' anchors [Q].
 
-    Pass 0 has all real slots, the later ones only those from which answers can be drafted. In pass s, anchor a predicts the
-    token behind position a + s + 1.
+    Pass 0 has all real slots, the later ones only those from which answers can be drafted. In pass s, anchor a
+    predicts the token behind position a + s + 1.
     """
     length = batch.ids.shape[1]
     embeds = drafter.embed(batch.ids)

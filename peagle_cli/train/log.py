@@ -11,8 +11,8 @@ from peagle_cli.train.loss import Learnt
 
 
 class StepRecord(msgspec.Struct, frozen=True, tag="steps"):
-    """Some steps up to `step`, averaged. `accuracy` is, per draft position, how often the drafter's first choice was the
-    target's; `loss` is cross-entropy in nats per slot. `tokens` and `seconds` count from the run's start."""
+    """Some steps up to `step`, averaged. `accuracy` is, per draft position, how often the drafter's first choice was
+    the target's; `loss` is cross-entropy in nats per slot. `tokens` and `seconds` count from the run's start."""
 
     step: int
     tokens: int

@@ -1,7 +1,8 @@
 """The training loop: batches, steps, the schedule, checkpoints, validation, the log.
 
-A run lives in a folder: `latest.safetensors` and `undecayed.safetensors` (checkpoint.py), `log.jsonl`, and
-`drafter/`, the drafter so far in vLLM's form. The same command on the same folder goes on where it stopped.
+A run lives in a folder: `latest.safetensors` and `undecayed.safetensors` (checkpoint.py), `log.jsonl`, the snapshots'
+recording, and `drafter/`, the drafter so far in vLLM's form. The same command on the same folder goes on where it
+stopped.
 """
 
 import time
@@ -25,6 +26,7 @@ from peagle_cli.train.optimise import Optimiser, rate_factor
 from peagle_cli.train.plan import epoch_plan
 from peagle_cli.train.replay import acceptance_by_depth
 from peagle_cli.train.settings import Settings
+from peagle_cli.train.snapshots import Snapshot, Snapshots
 from peagle_cli.train.states import StateCache
 from peagle_cli.train.vllm_format import export
 
@@ -43,8 +45,8 @@ class Listener(Protocol):
     def stepped(self, record: StepRecord) -> None:
         """Some more steps were made."""
 
-    def validated(self, record: ValidationRecord) -> None:
-        """The drafter so far was tried on held-out conversations."""
+    def validated(self, record: ValidationRecord, snapshot: Snapshot) -> None:
+        """The drafter so far was tried: on held-out conversations, and on the two prompts of every snapshot."""
 
 
 class Data:
@@ -81,6 +83,7 @@ class Run:
         head: TargetHead,
         training: Data,
         validation: Data,
+        snapshots: Snapshots,
         listener: Listener,
     ) -> None:
         self._folder = folder
@@ -89,12 +92,14 @@ class Run:
         self._head = head
         self._training = training
         self._validation = validation
+        self._snapshots = snapshots
         self._listener = listener
         self._optimiser = Optimiser(drafter, settings)
         moment = self._restored()
         self.position = moment.position if moment else Position()
         self._decaying = moment is not None and moment.decaying
         self._log = Log(folder / "log.jsonl", self.position.step)
+        snapshots.forget_after(self.position.seconds)
         self._recent = Averages()
         self._recorded = self.position
 
@@ -201,4 +206,5 @@ class Run:
             per_position=found[max(found)].per_position,
         )
         self._log.add(record)
-        self._listener.validated(record)
+        snapshot = self._snapshots.take(self._folder / "drafter", self.position.step, self.position.seconds)
+        self._listener.validated(record, snapshot)

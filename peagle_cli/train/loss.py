@@ -1,7 +1,7 @@
 """Soft cross-entropy against the target's own distribution, over the draft vocabulary.
 
-The target's distribution at a position is the aim of every slot that predicts the token behind it, in whatever draft. So the
-distributions are computed once per position, and looked up.
+The target's distribution at a position is the aim of every slot that predicts the token behind it, in whatever draft.
+So the distributions are computed once per position, and looked up.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,8 @@ class SoftTargets(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What slots at one depth came to: the sum of their losses, how many there were, and how many chose as the target."""
+    """What slots at one depth came to: the sum of their losses, how many there were, and how many chose as the
+    target."""
 
     loss: Tensor
     slots: int
@@ -76,8 +77,8 @@ def _soft_cross_entropy(outputs: Tensor, weight: Tensor, targets: SoftTargets, r
 
 
 class _SoftCrossEntropy(Function):
-    """-Σ p · log softmax(outputs Wᵀ), with the gradients formed chunk by chunk in the forward pass: the scores, by far the
-    largest tensors of a step, are never kept."""
+    """-Σ p · log softmax(outputs Wᵀ), with the gradients formed chunk by chunk in the forward pass: the scores, by far
+    the largest tensors of a step, are never kept."""
 
     @staticmethod
     def forward(

@@ -1,12 +1,12 @@
 """The drafter as it is trained: vLLM's EAGLE-3 Llama with differentiable weights, in batches of sequences.
 
-A slot t pairs the token x[t+1] with the target's auxiliary states at t and predicts x[t+2] (the EAGLE shift). Besides these
-real slots there are draft slots (a, d): the d-th slot of a draft that starts behind the real slot a, its anchor. It stands
-at position a + d, predicts x[a+d+2], and sees the real slots 0 … a and its own draft's slots (a, 1) … (a, d). Both methods
-are trained on such slots; they differ in what goes into them.
+A slot t pairs the token x[t+1] with the target's auxiliary states at t and predicts x[t+2] (the EAGLE shift). Besides
+these real slots there are draft slots (a, d): the d-th slot of a draft that starts behind the real slot a, its anchor.
+It stands at position a + d, predicts x[a+d+2], and sees the real slots 0 … a and its own draft's slots (a, 1) … (a,
+d). Both methods are trained on such slots; they differ in what goes into them.
 
-Shapes: B sequences, T real slots, M draft slots, H hidden size, A auxiliary states' size, Nq query and Nk key heads of size
-D, Vd the draft vocabulary.
+Shapes: B sequences, T real slots, M draft slots, H hidden size, A auxiliary states' size, Nq query and Nk key heads of
+size D, Vd the draft vocabulary.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,8 @@ class Shape(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """A layer's queries [B, S, Nq, D], keys and values [B, S, Nk, D]; queries and keys are turned to their positions."""
+    """A layer's queries [B, S, Nq, D], keys and values [B, S, Nk, D]; queries and keys are turned to their
+    positions."""
 
     queries: Tensor
     keys: Tensor
@@ -100,12 +101,12 @@ class TrainableDrafter(nn.Module):
     scale: Tensor
     embedding: Tensor
 
-    def __init__(self, shape: Shape, draft_ids: Tensor, scale: Tensor, embedding: Tensor) -> None:
+    def __init__(self, shape: Shape, draft_ids: Tensor, embedding: Tensor) -> None:
         super().__init__()
         self.shape = shape
         config = shape.llama
         self.register_buffer("draft_ids", draft_ids)
-        self.register_buffer("scale", scale.float())
+        self.register_buffer("scale", torch.ones(shape.aux_size))
         self.register_buffer("embedding", embedding, persistent=False)
         self.fc = _matrix(config.hidden_size, shape.aux_size)
         self.layers = nn.ModuleList(Layer(config, first=i == 0) for i in range(config.num_hidden_layers))
@@ -186,7 +187,8 @@ class TargetHead(NamedTuple):
         return cls(target.norm.weight, target.head.weight[draft_ids], target.config.rms_norm_eps)
 
     def logits(self, aux: Tensor) -> Tensor:
-        """The target's scores over the draft vocabulary [..., Vd] from auxiliary states that end with the last layer's."""
+        """The target's scores over the draft vocabulary [..., Vd] from auxiliary states that end with the last
+        layer's."""
         return F.linear(rms_norm(aux[..., -self.norm.shape[0] :], self.norm, self.eps), self.rows)
 
 
@@ -219,9 +221,9 @@ def attend_causally(heads: Heads) -> Tensor:
 def attend(queries: Tensor, real: Heads, mask: Tensor, draft: Sequence[Heads] = ()) -> Tensor:
     """Attention of slots [B, Q, Nq, D] over real slots and over their own drafts' slots.
 
-    `mask` [B or none, Q, T] is added to the scores of the real slots. `draft[i]` holds, for each query, the key and value
-    of one slot of its own draft, [B, Q, Nk, D]: so its scores are products row by row, and nothing of the size of all
-    drafts times all drafts is ever formed. The query heads that share a key head become rows of one matrix.
+    `mask` [B or none, Q, T] is added to the scores of the real slots. `draft[i]` holds, for each query, the key and
+    value of one slot of its own draft, [B, Q, Nk, D]: so its scores are products row by row, and nothing of the size
+    of all drafts times all drafts is ever formed. The query heads that share a key head become rows of one matrix.
     """
     batch, count, query_heads, head = queries.shape
     length, key_heads = real.keys.shape[1:3]

@@ -1,7 +1,7 @@
 """The optimisers: Muon for matrices, AdamW for the head and for vectors, under one schedule.
 
-Muon moves every direction of a matrix equally far, which a short training profits from most. The head's rows are tokens of
-very different frequency, and vectors have no directions to even out: both stay with AdamW.
+Muon moves every direction of a matrix equally far, which a short training profits from most. The head's rows are
+tokens of very different frequency, and vectors have no directions to even out: both stay with AdamW.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,9 @@
 """Sequence partition (P-EAGLE, Algorithm 1): long sequences a segment at a time, with the gradients of the whole.
 
-A segment spans some real slots. Real slots and their predictions belong to the segment that they are in; the mask slots of
-anchor a all belong to the segment of a + 1, so that a draft is never cut. A segment's pass has its own mask slots and,
-because they look back, all real slots up to its right bound. What is learnt is disjoint, so the segments' gradients add
-up to those of the whole sequence, while scores exist for one segment's mask slots only.
+A segment spans some real slots. Real slots and their predictions belong to the segment that they are in; the mask
+slots of anchor a all belong to the segment of a + 1, so that a draft is never cut. A segment's pass has its own mask
+slots and, because they look back, all real slots up to its right bound. What is learnt is disjoint, so the segments'
+gradients add up to those of the whole sequence, while scores exist for one segment's mask slots only.
 """
 
 from collections.abc import Iterator

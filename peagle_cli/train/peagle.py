@@ -85,8 +85,8 @@ def _run(
     anchors: Sequence[Tensor],
     layers: int | None,
 ) -> Tensor:
-    """The real slots at positions `real` [B, T], followed by the mask slots, depth after depth, of `anchors` [B, n]; the
-    anchors of a depth are the first ones of the depth before."""
+    """The real slots at positions `real` [B, T], followed by the mask slots, depth after depth, of `anchors` [B, n];
+    the anchors of a depth are the first ones of the depth before."""
     length = real.shape[1]
     rotation = drafter.rotation(torch.cat([real, *(anchor + d for d, anchor in enumerate(anchors, 1))], 1))
     mask = drafter.mask(length)

@@ -19,7 +19,8 @@ from peagle_cli.train.peagle import all_kept, draft_slots
 
 
 class Acceptance(NamedTuple):
-    """How drafts of a depth fared: mean acceptance length, and the share accepted per position, as vLLM defines them."""
+    """How drafts of a depth fared: mean acceptance length, and the share accepted per position, as vLLM defines
+    them."""
 
     length: float
     per_position: tuple[float, ...]
@@ -71,7 +72,8 @@ def _figures(accepted: Sequence[int], depth: int) -> Acceptance:
 def walk(ids: Sequence[int], answer: Sequence[bool], drafted: Sequence[Sequence[int]], depth: int) -> list[int]:
     """How many tokens each step of greedy decoding accepts, given the drafts [T, ≥ depth] behind every real slot.
 
-    `answer` marks the positions whose next token belongs to the answer. The first of those tokens comes from the prefill.
+    `answer` marks the positions whose next token belongs to the answer. The first of those tokens comes from the
+    prefill.
     """
     first = answer.index(True)
     end = len(answer) - answer[::-1].index(True)  # the answer's last token stands here

@@ -13,7 +13,8 @@ from peagle_cli.train.model import TargetHead, TrainableDrafter
 from peagle_cli.train.states import StateCache
 
 STREAM_SCALE = 0.2
-"""The final norm's start, relative to the target's: at 1 the first losses are above 15, the scores being far too sure."""
+"""The final norm's start, relative to the target's: at 1 the first losses are above 15, the scores being far too
+sure."""
 
 
 UNSETTLED = 8
@@ -36,6 +37,7 @@ def start_from_target(drafter: TrainableDrafter, head: TargetHead, states: Tenso
     begin near the identity. Mask slots begin at the mean of `states` [n, A]: at zero, the norm behind them is singular.
     """
     hidden = drafter.norm.shape[0]
+    drafter.scale.copy_(states.float().std(0).clamp(min=1e-3))
     drafter.fc.mul_(0.1)
     drafter.fc[:, -hidden:] += torch.eye(hidden, device=drafter.fc.device)
     spread = drafter.scale[-hidden:]

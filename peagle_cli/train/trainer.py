@@ -9,11 +9,15 @@ from torch import Tensor
 from peagle_cli.engine.torch.target import Target
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.config import LlamaConfig
+from peagle_cli.models.tokenizer import Tokenizer
+from peagle_cli.train import checkpoint
 from peagle_cli.train.anchors import point_at_anchors
 from peagle_cli.train.conversations import Conversation, frequent_tokens, read_conversations
 from peagle_cli.train.loop import Data, Listener, Run
 from peagle_cli.train.model import Shape, TargetHead, TrainableDrafter
 from peagle_cli.train.settings import Settings
+from peagle_cli.train.snapshots import CONTEXT as SNAPSHOT_CONTEXT
+from peagle_cli.train.snapshots import Snapshots
 from peagle_cli.train.start import settled_states, start_from_target
 from peagle_cli.train.states import StateCache, default_aux_layers
 from peagle_cli.train.vllm_format import has_mask_slots, load_weights, read_draft_ids
@@ -42,22 +46,28 @@ def open_run(
     """
     config = LlamaConfig.read(target_folder)
     training, held_out = _conversations(data, validation, config, settings)
-    target = Target.load(target_folder, device, torch.bfloat16, context=settings.max_length)
+    target = Target.load(target_folder, device, torch.bfloat16, context=max(settings.max_length, SNAPSHOT_CONTEXT))
     aux_layers = default_aux_layers(config.num_hidden_layers)
     training_states = StateCache(states / "training", training, aux_layers, target)
     validation_states = StateCache(states / "validation", held_out, aux_layers, target)
-    draft_ids = read_draft_ids(start) if start else _draft_ids(training, settings, config)
-    drafter = _drafter(settings, config, draft_ids, settled_states(training_states, training), target)
+    draft_ids = checkpoint.draft_ids(folder)
+    begun = draft_ids is not None
+    if draft_ids is None:
+        draft_ids = read_draft_ids(start) if start else _draft_ids(training, settings, config)
+    drafter = _drafter(settings, config, draft_ids, target)
     known = torch.zeros(config.vocab_size, dtype=torch.bool, device=device)
     known[drafter.draft_ids] = True
+    head = TargetHead.of(target, drafter.draft_ids)
     training_data = Data(training, training_states, known, target.dtype)
     validation_data = Data(held_out, validation_states, known, target.dtype)
-    if start is not None:
-        load_weights(drafter, start)
-    if settings.method == "peagle" and not (start and has_mask_slots(start)):
-        point_at_anchors(drafter, training_data.batch(range(SAMPLE)), settings.train_depth - 1)
-    head = TargetHead.of(target, drafter.draft_ids)
-    return Run(folder, settings, drafter, head, training_data, validation_data, listener)
+    if not begun:
+        start_from_target(drafter, head, settled_states(training_states, training))
+        if start is not None:
+            load_weights(drafter, start)
+        if settings.method == "peagle" and not (start and has_mask_slots(start)):
+            point_at_anchors(drafter, training_data.batch(range(SAMPLE)), settings.train_depth - 1)
+    snapshots = Snapshots(folder, target_folder.name, target, Tokenizer.load(target_folder))
+    return Run(folder, settings, drafter, head, training_data, validation_data, snapshots, listener)
 
 
 def _conversations(
@@ -84,9 +94,8 @@ def _draft_ids(training: list[Conversation], settings: Settings, config: LlamaCo
     return torch.tensor(frequent_tokens(training, settings.draft_vocab, config.vocab_size))
 
 
-def _drafter(
-    settings: Settings, config: LlamaConfig, draft_ids: Tensor, states: Tensor, target: Target
-) -> TrainableDrafter:
+def _drafter(settings: Settings, config: LlamaConfig, draft_ids: Tensor, target: Target) -> TrainableDrafter:
+    """A drafter at random."""
     llama = replace(
         config,
         num_hidden_layers=settings.layer_count,
@@ -96,7 +105,4 @@ def _drafter(
     mask_token = settings.mask_token if settings.method == "peagle" else None
     shape = Shape(llama, len(draft_ids), default_aux_layers(config.num_hidden_layers), mask_token)
     torch.manual_seed(settings.seed)
-    drafter = TrainableDrafter(shape, draft_ids, states.float().std(0).clamp(min=1e-3), target.embedding)
-    drafter.to(target.device)
-    start_from_target(drafter, TargetHead.of(target, drafter.draft_ids), states)
-    return drafter
+    return TrainableDrafter(shape, draft_ids, target.embedding).to(target.device)

@@ -1,7 +1,7 @@
 """Trained drafters in the form that vLLM loads, out and in.
 
-The inputs of `fc` are scaled per channel in training; the scale is folded into `fc.weight` and taken out of `mask_hidden`
-here, so that what is exported reads the target's states as they are.
+The inputs of `fc` are scaled per channel in training; the scale is folded into `fc.weight` and taken out of
+`mask_hidden` here, so that what is exported reads the target's states as they are.
 """
 
 import json

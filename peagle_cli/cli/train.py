@@ -1,0 +1,193 @@
+"""`peagle train`: write data with the target, train a drafter on it, try it."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from peagle_cli.cli.loading import loading_shown
+from peagle_cli.cli.options import Device, Dtype, Model
+from peagle_cli.errors import BadInputError
+from peagle_cli.text import printable
+
+if TYPE_CHECKING:
+    from peagle_cli.train.evaluate import Evaluation
+
+train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_is_help=True)
+
+Prompts = Annotated[
+    Path | None, typer.Option("--prompts", help="Prompts: JSON Lines with `prompt` or `turns`.", show_default=False)
+]
+
+
+@train.command()
+def data(
+    out: Annotated[Path, typer.Option(help="File to write, or to go on with.")],
+    model: Model = None,
+    prompts: Prompts = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Answer tokens to have in the end.")] = 1_000_000,
+    answer_tokens: Annotated[int, typer.Option(min=16, max=1024, help="Longest answer in tokens.")] = 320,
+) -> None:
+    """Write training data: the target answers the given prompts, and then prompts of its own.
+
+    Needs no data set. Where vLLM is installed it writes many answers at a time. The same command goes on where it
+    was stopped.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from peagle_cli.models.store import target_folder
+    from peagle_cli.models.tokenizer import Tokenizer
+    from peagle_cli.train.prompts import read_prompts
+    from peagle_cli.train.self_distillation import Amount, write_data
+    from peagle_cli.train.writers import open_writer
+
+    given = read_prompts(prompts) if prompts else []
+    with loading_shown() as on_progress:
+        folder = target_folder(model, on_progress)
+    writer = open_writer(folder)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} tokens, {task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"Writing with {writer.name}", total=tokens, rate="")
+
+        def show(amount: Amount) -> None:
+            speed = bar.tasks[task].speed
+            rate = f"{speed:,.0f} a second" if speed else ""
+            bar.update(task, completed=amount.answer_tokens, rate=rate)
+
+        amount = write_data(out, Tokenizer.load(folder), writer, given, tokens, answer_tokens, show)
+    typer.echo(f"{amount.conversations} conversations with {amount.answer_tokens} answer tokens: {printable(str(out))}")
+
+
+@train.command()
+def run(
+    method: Annotated[Literal["eagle3", "peagle"], typer.Option(help="What kind of drafter.")],
+    data: Annotated[Path, typer.Option(help="Conversations that `peagle train data` wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted one goes on.")],
+    model: Model = None,
+    start: Annotated[
+        Path | None, typer.Option(help="Drafter to begin with, such as an EAGLE-3 one for P-EAGLE.", show_default=False)
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Conversations to validate on. Default: the last of the data.")
+    ] = None,
+    states: Annotated[
+        Path | None, typer.Option(help="Where the target's states are kept. Default: in the run's folder.")
+    ] = None,
+    epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the data.")] = 6.0,
+    minutes: Annotated[float | None, typer.Option(min=0.01, help="Train so long instead.", show_default=False)] = None,
+    decay: Annotated[float, typer.Option(min=0, max=1, help="Share of it in which learning rates fall to 0.")] = 0.25,
+    layers: Annotated[
+        int | None, typer.Option(min=1, max=16, help="Layers. Default: eagle3 1, peagle 4.", show_default=False)
+    ] = None,
+    intermediate: Annotated[int, typer.Option(min=16, help="Width of the feed-forward halves.")] = 960,
+    draft_vocab: Annotated[int, typer.Option(min=16, help="Most frequent tokens that can be drafted.")] = 6144,
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, max=32, help="Tokens per training draft. Default: eagle3 3, peagle 8.", show_default=False),
+    ] = None,
+    keep: Annotated[
+        float, typer.Option(min=0, max=1, help="P-EAGLE: share of drafts that go one mask slot deeper.")
+    ] = 0.7,
+    matrix_rate: Annotated[float, typer.Option(min=0, help="Learning rate of matrices (Muon).")] = 4e-3,
+    head_rate: Annotated[float, typer.Option(min=0, help="Learning rate of the head (AdamW).")] = 1e-3,
+    vector_rate: Annotated[float, typer.Option(min=0, help="Learning rate of vectors (AdamW).")] = 4e-3,
+    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens per step.")] = 2048,
+    max_length: Annotated[int, typer.Option(min=32, max=131072, help="Conversations are cut there.")] = 512,
+    segment: Annotated[int, typer.Option(min=16, help="P-EAGLE: partition longer sequences by so many.")] = 512,
+    seed: Annotated[int, typer.Option(min=0, help="Of the weights, the order and the drops.")] = 0,
+    device: Device = None,
+) -> None:
+    """Train a drafter. It is exported as vLLM loads it, to the run's folder `drafter`.
+
+    Run the same command again after an interruption, or with more epochs: it goes on from the last checkpoint, or from
+    before learning rates fell.
+    """
+    from peagle_cli.cli.training_view import shown
+    from peagle_cli.engine.torch import hardware
+    from peagle_cli.models.store import target_folder
+    from peagle_cli.train.log import read_log
+    from peagle_cli.train.settings import End, Settings
+    from peagle_cli.train.trainer import open_run
+
+    settings = Settings(
+        method=method,
+        layers=layers,
+        intermediate=intermediate,
+        draft_vocab=draft_vocab,
+        depth=depth,
+        keep=keep,
+        end=End(epochs=epochs, minutes=minutes, decay=decay),
+        matrix_rate=matrix_rate,
+        head_rate=head_rate,
+        vector_rate=vector_rate,
+        batch_tokens=batch_tokens,
+        max_length=max_length,
+        segment=segment,
+        seed=seed,
+    )
+    with loading_shown() as on_progress:
+        folder = target_folder(model, on_progress)
+    with shown(read_log(out / "log.jsonl")) as listener:
+        chosen = hardware.choose_device(device)
+        open_run(out, settings, folder, data, validation, states or out / "states", start, chosen, listener).go()
+    typer.echo(printable(f"The drafter is in {out / 'drafter'}."))
+
+
+@train.command("eval")
+def evaluate(
+    drafter: Annotated[Path, typer.Option(help="The drafter's folder.")],
+    prompts: Annotated[Path, typer.Option(help="Prompts: JSON Lines with `prompt` or `turns`.")],
+    model: Model = None,
+    depth: Annotated[list[int] | None, typer.Option(min=1, help="Depth; again for more. Default: 3, 5, 7.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a reply may have.")] = 256,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts at most.", show_default=False)] = None,
+    output: Annotated[Literal["table", "json"], typer.Option(help="A table to read, or JSON.")] = "table",
+    dtype: Dtype = None,
+    device: Device = None,
+) -> None:
+    """Measure a drafter's greedy acceptance on prompts, per depth, with vLLM's definitions."""
+    import msgspec
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from peagle_cli.engine.protocol import EngineSpec
+    from peagle_cli.engine.torch.engine import TorchEngine
+    from peagle_cli.train import evaluate as evaluation
+    from peagle_cli.train.prompts import read_prompts
+
+    texts = read_prompts(prompts)[:limit]
+    if not drafter.is_dir():
+        raise BadInputError(f"{drafter} is not a folder.", "Name a drafter's folder, such as RUN/drafter.")
+    with loading_shown() as on_progress:
+        spec = EngineSpec(model=model, drafters=(str(drafter),), device=device, dtype=dtype)
+        engine = TorchEngine.open(spec, on_progress)
+    method = engine.info.methods[-1]
+    results = []
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        for k in depth or (3, 5, 7):
+            task = bar.add_task(f"Depth {k}", total=len(texts))
+            advance = partial(bar.advance, task)
+            results.append(evaluation.evaluate(engine, method, k, texts, max_tokens, advance))
+    if output == "json":
+        typer.echo(msgspec.json.format(msgspec.json.encode(results)).decode())
+    else:
+        _print_table(results)
+
+
+def _print_table(results: "list[Evaluation]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("depth", "tokens", "acceptance length", "accepted by position", box=None, header_style="bold")
+    for result in results:
+        length = "–" if result.mean_acceptance_length is None else f"{result.mean_acceptance_length:.3f}"
+        positions = " ".join(f"{share:.3f}" for share in result.per_position_acceptance)
+        table.add_row(str(result.depth), str(result.tokens), length, positions)
+    Console().print(table)

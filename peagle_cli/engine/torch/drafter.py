@@ -17,13 +17,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from peagle_cli.engine.torch.layers import Attention, DecoderLayer, KVCache, LayerCache, Mlp, Positions, RmsNorm, Span
+from peagle_cli.engine.torch.layers import (
+    Attention,
+    DecoderLayer,
+    KVCache,
+    LayerCache,
+    Mlp,
+    Positions,
+    RmsNorm,
+    Span,
+    footprint,
+)
 from peagle_cli.engine.torch.linear import Linear
 from peagle_cli.engine.torch.sampling import DraftRule
 from peagle_cli.engine.torch.target import PREFILL_CHUNK, Target
 from peagle_cli.engine.torch.weights import Weights
 from peagle_cli.models.checkpoint import DrafterConfig
-from peagle_cli.trace.events import Method
+from peagle_cli.trace.events import Footprint, Method
 
 MAX_DEPTH = 10
 """Drafted tokens per step at most. No drafter has a limit of its own; acceptance this deep is rare with any."""
@@ -74,6 +84,12 @@ class FirstLayer:
         self._mlp = mlp
         self._norm_before_residual = norm_before_residual
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its weights."""
+        norms = (self._embed_norm, self._hidden_norm, self._mlp_norm)
+        return sum(norm.nbytes for norm in norms) + self._attention.nbytes + self._mlp.nbytes
+
     def __call__(self, embeds: Tensor, hidden: Tensor, cache: LayerCache, span: Span) -> Tensor:
         """The residual stream [n, H] after this layer, from embeddings and hidden states [n, H] each."""
         normed = self._hidden_norm(hidden)
@@ -94,6 +110,7 @@ class Drafter(ABC):
         self._config = llama
         embedding = "embed_tokens.weight"
         self._embedding = weights.tensor(embedding) if embedding in weights else target.embedding
+        self._shares_embedding = embedding not in weights
         self._fc = weights.linear("fc.weight")
         self._first = FirstLayer(
             weights.norm("layers.0.input_layernorm", llama),
@@ -116,6 +133,15 @@ class Drafter(ABC):
         self._context = target.context
         self._positions = Positions(llama, target.context, target.device, target.dtype)
         self._device, self._dtype = target.device, target.dtype
+
+    @property
+    def footprint(self) -> Footprint:
+        """What it asks of memory and attention."""
+        weights = self._fc.nbytes + self._first.nbytes + sum(layer.nbytes for layer in self._layers)
+        weights += self._norm.nbytes + self._head.nbytes + self._target_ids.nbytes
+        if not self._shares_embedding:
+            weights += self._embedding.nbytes
+        return footprint(self._config, weights, self._dtype)
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence; its length counts real slots."""

@@ -2,7 +2,7 @@
 
 import logging
 import platform
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -45,7 +45,7 @@ class TorchEngine:
         drafter_names: dict[Method, str],
         aux_layers: Sequence[int],
     ) -> None:
-        self._info = _info(model, target, drafter_names)
+        self._info = _info(model, target, drafters, drafter_names)
         self._target = target
         self._tokenizer = tokenizer
         self._drafters = drafters
@@ -183,11 +183,11 @@ def _checkpoints(folders: Sequence[Path], target_folder: Path) -> dict[Method, t
     return checkpoints
 
 
-def _info(model: str, target: Target, drafters: dict[Method, str]) -> EngineInfo:
+def _info(model: str, target: Target, drafters: Mapping[Method, Drafter], names: dict[Method, str]) -> EngineInfo:
     return EngineInfo(
         engine=ENGINE,
         model=model,
-        drafters=drafters,
+        drafters=names,
         max_depths=dict.fromkeys(drafters, MAX_DEPTH),
         context=target.context,
         machine=Machine(
@@ -202,4 +202,5 @@ def _info(model: str, target: Target, drafters: dict[Method, str]) -> EngineInfo
             "torch": str(torch.__version__),  # a subclass of str that is not plain JSON
             "python": platform.python_version(),
         },
+        footprints={"none": target.footprint, **{method: drafter.footprint for method, drafter in drafters.items()}},
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from peagle_cli.engine.torch.linear import Linear
 from peagle_cli.models.config import Llama3Scaling, LlamaConfig
+from peagle_cli.trace.events import Footprint
 
 
 class RmsNorm:
@@ -21,6 +22,11 @@ class RmsNorm:
     def __init__(self, weight: Tensor, eps: float) -> None:
         self.weight = weight
         self.eps = eps
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its weights."""
+        return self.weight.nbytes
 
     def __call__(self, x: Tensor) -> Tensor:
         """The norm of x [n, H], in its dtype."""
@@ -99,12 +105,6 @@ class KVCache:
         self.context = context
         self.length = 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the tokens cached so far."""
-        per_context = sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers)
-        return per_context * self.length // self.context
-
 
 class Attention:
     """Grouped-query attention with fused query, key and value products."""
@@ -115,6 +115,11 @@ class Attention:
         self._query_heads = config.num_attention_heads
         self._key_heads = config.num_key_value_heads
         self._head_dim = config.head_dim
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its weights."""
+        return self._qkv.nbytes + self._out.nbytes
 
     def __call__(self, x: Tensor, cache: LayerCache, span: Span) -> Tensor:
         """Attend from x [n, in] at `span`, whose keys and values are written to `cache`: [n, H]."""
@@ -144,6 +149,11 @@ class Mlp:
         self._gate_up = gate_up
         self._down = down
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its weights."""
+        return self._gate_up.nbytes + self._down.nbytes
+
     def __call__(self, x: Tensor) -> Tensor:
         """x [n, H] → [n, H]."""
         gate, up = self._gate_up(x).chunk(2, -1)
@@ -159,7 +169,22 @@ class DecoderLayer:
         self._mlp_norm = mlp_norm
         self._mlp = mlp
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its weights."""
+        return self._input_norm.nbytes + self._attention.nbytes + self._mlp_norm.nbytes + self._mlp.nbytes
+
     def __call__(self, hidden: Tensor, cache: LayerCache, span: Span) -> Tensor:
         """The residual stream [n, H] after this layer."""
         hidden = hidden + self._attention(self._input_norm(hidden), cache, span)
         return hidden + self._mlp(self._mlp_norm(hidden))
+
+
+def footprint(config: LlamaConfig, weights: int, dtype: torch.dtype) -> Footprint:
+    """The footprint of a model of this shape, given the bytes of its `weights` and the dtype of its caches."""
+    layers = config.num_hidden_layers
+    return Footprint(
+        weights=weights,
+        kv_cache=2 * layers * config.num_key_value_heads * config.head_dim * dtype.itemsize,
+        attention_flop=4 * layers * config.num_attention_heads * config.head_dim,
+    )

@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from peagle_cli.engine.torch.layers import DecoderLayer, KVCache, Positions, RmsNorm
+from peagle_cli.engine.torch.layers import DecoderLayer, KVCache, Positions, RmsNorm, footprint
 from peagle_cli.engine.torch.linear import DenseLinear, Linear
 from peagle_cli.engine.torch.weights import Weights
 from peagle_cli.models.config import LlamaConfig
+from peagle_cli.trace.events import Footprint
 
 PREFILL_CHUNK = 512
 """Tokens per pass of a long prompt: bounds the memory of attention masks, at no cost in speed."""
@@ -52,6 +53,14 @@ class Target:
             DenseLinear(embedding) if config.tie_word_embeddings else weights.linear("lm_head.weight"),
             min(context or config.max_position_embeddings, config.max_position_embeddings),
         )
+
+    @property
+    def footprint(self) -> Footprint:
+        """What it asks of memory and attention. A head that is the embedding counts once."""
+        weights = sum(layer.nbytes for layer in self._layers) + self.norm.nbytes + self.head.nbytes
+        if not self.config.tie_word_embeddings:
+            weights += self.embedding.nbytes
+        return footprint(self.config, weights, self.dtype)
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""

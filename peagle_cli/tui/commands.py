@@ -33,7 +33,7 @@ COMMANDS = (
     Command("step", "step", "take one step while paused"),
     Command("retry", "retry", "ask the last prompt again"),
     Command("clear", "clear", "begin a new conversation"),
-    Command("rejected", "rejected", "show or hide rejected drafts"),
+    Command("rejected", "rejected", "show rejected drafts, also those behind them, or none"),
     Command("theme", "theme", "next theme"),
     Command("restart", "restart", "start the engine again"),
     Command("help", "help", "what the screen shows, and its keys"),

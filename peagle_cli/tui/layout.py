@@ -5,7 +5,7 @@ Only the last row can still change when spans are added, and a word at its end c
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size, split_graphemes
@@ -32,12 +32,13 @@ Row = list[Fragment]
 class Layout:
     """Rows of at most `width` cells. A row is broken between words, inside a word only where it is longer than a row.
 
-    Spaces at the end of a full row are dropped. Wide characters may be broken before and after.
+    Spaces at the end of a full row are dropped, and so are spans of a `hidden` kind. Wide characters may be broken
+    before and after.
     """
 
-    def __init__(self, width: int, show_rejected: bool) -> None:
+    def __init__(self, width: int, hidden: Collection[Kind] = ()) -> None:
         self.width = max(2, width)  # the widest character has two cells
-        self.show_rejected = show_rejected
+        self._hidden = hidden
         self.rows: list[Row] = [[]]
         self._first_spans = [0]  # the span in which each row begins
         self._next_span = 0
@@ -51,7 +52,7 @@ class Layout:
         for index in range(self._next_span, len(spans)):
             span = spans[index]
             self._next_span = index
-            if span.kind is not Kind.REJECTED or self.show_rejected:
+            if span.kind not in self._hidden:
                 self._push(span)
         self._next_span = len(spans)
         return dirty

@@ -20,7 +20,8 @@ class Kind(StrEnum):
 
     `ACCEPTED`, `BONUS`, `CORRECTION` and `PLAIN` are tokens of the reply: a draft that the target agreed with, the
     target's free token after a batch accepted whole, its own token where it rejected a draft, and a token of a step
-    that drafted nothing. `REJECTED` drafts are not part of the reply.
+    that drafted nothing. `REJECTED` is the draft that the target disagreed with, `DISCARDED` are those behind it, which
+    were never tested; both are not part of the reply.
     """
 
     PROMPT = "prompt"
@@ -29,6 +30,7 @@ class Kind(StrEnum):
     CORRECTION = "correction"
     PLAIN = "plain"
     REJECTED = "rejected"
+    DISCARDED = "discarded"
     BAR = "bar"
     CHANGE = "change"
     SPEAKER = "speaker"
@@ -76,19 +78,12 @@ def _setting(what: str, value: int | str) -> str:
 
 
 _LEGEND = (
-    ("Every token shows how it came about. ", Kind.NOTE),
-    (BATCH_BAR, Kind.BAR),
-    ("begins a step of the engine.\n", Kind.NOTE),
-    ("accepted", Kind.ACCEPTED),
-    (" draft, ", Kind.NOTE),
-    ("rejected", Kind.REJECTED),
-    (" draft; from the target its ", Kind.NOTE),
-    ("correction", Kind.CORRECTION),
-    (" of a draft, its ", Kind.NOTE),
-    ("bonus", Kind.BONUS),
-    (" when all were right, or a ", Kind.NOTE),
-    ("plain", Kind.PLAIN),
-    (" token.", Kind.NOTE),
+    ((BATCH_BAR, Kind.BAR), ("one step", Kind.NOTE)),
+    (("accepted", Kind.ACCEPTED), (" draft", Kind.NOTE)),
+    (("rejected", Kind.REJECTED), (" draft", Kind.NOTE)),
+    (("correction", Kind.CORRECTION), (" by the model", Kind.NOTE)),
+    (("bonus", Kind.BONUS), (" when all were right", Kind.NOTE)),
+    (("plain", Kind.PLAIN), (" without drafts", Kind.NOTE)),
 )
 
 
@@ -103,8 +98,10 @@ class Transcript:
 
     def add_legend(self) -> None:
         """What the reader is about to see, in its own styles."""
-        for text, kind in _LEGEND:
-            self._add(text, kind)
+        for entry in _LEGEND:
+            for text, kind in entry:
+                self._add(text.translate(_UNBROKEN), kind)
+            self._add("   ", Kind.NOTE)
 
     def add_turn(self, speaker: str) -> None:
         """Begin a turn: an empty line after the one before, then its speaker's name."""
@@ -130,7 +127,7 @@ class Transcript:
     def add_batch(self, batch: DraftBatch) -> None:
         """One step: its bar, the accepted drafts, the rejected ones where they were drafted, the target's token."""
         for changed in self._changes.values():
-            self._add(f"── {change_text(changed)} ──".translate(_UNBROKEN), Kind.CHANGE)
+            self._add(" " + f"── {change_text(changed)} ──".translate(_UNBROKEN), Kind.CHANGE)
         self._changes.clear()
         tokens, rejected = batch.tokens, batch.rejected
         if not any(token.text for token in (*tokens, *rejected)):
@@ -139,7 +136,8 @@ class Transcript:
         for position, token in enumerate(tokens[: batch.accepted]):
             self._add_token(token, batch, position)
         for position, token in enumerate(rejected, batch.accepted):
-            self._add(one_line(token), Kind.REJECTED, batch.step, position)
+            kind = Kind.REJECTED if position == batch.accepted else Kind.DISCARDED
+            self._add(one_line(token), kind, batch.step, position)
         for token in tokens[batch.accepted :]:
             self._add_token(token, batch, batch.accepted)
 

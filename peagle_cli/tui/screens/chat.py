@@ -1,13 +1,14 @@
 """The chat: one conversation with one engine, every draft batch as it is verified."""
 
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Footer, Static
 
 from peagle_cli.engine.protocol import Command, Pause, Request, Resume, Step, Stop
@@ -25,18 +26,21 @@ from peagle_cli.tui.widgets.header import ChatHeader
 from peagle_cli.tui.widgets.prompt import Prompt
 from peagle_cli.tui.widgets.side import Side
 from peagle_cli.tui.widgets.status import Situation, StatusLine
-from peagle_cli.tui.widgets.transcript import DEPTH, TranscriptView
+from peagle_cli.tui.widgets.transcript import DEPTH, Rejected, TranscriptView
 
 _FRAMES_PER_S = 30
 _FRAMES_PER_FIGURE = 8  # figures and plots change about four times a second: often enough to read
 _NOTICE_S = 3.0
+_REJECTED: dict[Rejected, str] = {
+    "first": "Showing the drafts that were rejected.",
+    "all": "Showing the drafts that were rejected, and those discarded behind them.",
+    "none": "Showing the reply alone.",
+}
 
 
 class ChatScreen(Screen[None]):
     """Reads the session's updates thirty times a second while there are any to come, and draws what they changed."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (34, "-high")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2", "screen.next_method", "method", tooltip="Next method", id="chat.method"),
         Binding("f3", "screen.deepen(-1)", "shallower", tooltip="Draft shallower", id="chat.shallower", group=DEPTH),
@@ -55,6 +59,8 @@ class ChatScreen(Screen[None]):
 
     def __init__(self, options: ChatOptions) -> None:
         super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
         self._session = Session(options.spec)
         self._conversation = Conversation(options)
         self._transcript = Transcript()
@@ -64,6 +70,7 @@ class ChatScreen(Screen[None]):
         self._paused = False
         self._leaving = False
         self._frame = 0
+        self._notice: Timer | None = None
 
     @property
     def deepest(self) -> int:
@@ -87,7 +94,6 @@ class ChatScreen(Screen[None]):
         """Paint first, then open the engine."""
         self._view.show(self._transcript)
         self._timer = self.set_interval(1 / _FRAMES_PER_S, self._drain, pause=True)
-        self._notice = self.set_timer(0, self._show_state)
         self._prompt.focus()
         if self._waiting is not None:
             self._add_prompt(self._waiting)
@@ -169,10 +175,10 @@ class ChatScreen(Screen[None]):
             self._obey(message.text)
         elif self._session.phase is Phase.REPLYING:
             self._give_back(message.text)
-            self._notify("A reply is running: stop it first (esc).")
+            self._tell("A reply is running: stop it first (esc).")
         elif self._waiting is not None:
             self._give_back(message.text)
-            self._notify("One prompt waits for the engine already.")
+            self._tell("One prompt waits for the engine already.")
         else:
             self._waiting = message.text
             self._add_prompt(message.text)
@@ -183,7 +189,7 @@ class ChatScreen(Screen[None]):
             command, argument = parse(line)
         except BadInputError as error:
             self._give_back(line)
-            self._notify(str(error))
+            self._tell(str(error))
         else:
             self.call_next(self.run_action, f"{command.action}({argument!r})" if argument else command.action)
 
@@ -228,7 +234,7 @@ class ChatScreen(Screen[None]):
         if depth.isdecimal():
             self._change(lambda: self._conversation.set_depth(int(depth)))
         else:
-            self._notify("The depth is a number of tokens.")
+            self._tell("The depth is a number of tokens.")
 
     def action_next_method(self) -> None:
         """Draft by the next of the engine's methods, from the next step on."""
@@ -242,7 +248,7 @@ class ChatScreen(Screen[None]):
         try:
             commands = change()
         except BadInputError as error:
-            self._notify(str(error))
+            self._tell(str(error))
         else:
             for command in commands:
                 self._session.control(command)
@@ -268,9 +274,9 @@ class ChatScreen(Screen[None]):
     def action_retry(self) -> None:
         """Another reply to the last prompt, in place of the one it got."""
         if self._session.phase is not Phase.READY:
-            self._notify("The engine is not ready for it.")
+            self._tell("The engine is not ready for it.")
         elif (request := self._conversation.retry()) is None:
-            self._notify("There is no prompt to ask again.")
+            self._tell("There is no prompt to ask again.")
         else:
             self._run(request, again=", again")
 
@@ -286,8 +292,10 @@ class ChatScreen(Screen[None]):
         self._show_figures()
 
     def action_rejected(self) -> None:
-        """Show or hide the rejected drafts in the transcript."""
-        self._view.show_rejected = not self._view.show_rejected
+        """Show the rejected drafts, also what was drafted behind them, or neither."""
+        choices = get_args(Rejected)
+        self._view.rejected = choices[(choices.index(self._view.rejected) + 1) % len(choices)]
+        self._tell(_REJECTED[self._view.rejected])
 
     def action_restart(self) -> None:
         """Open the engine, again if need be."""
@@ -322,7 +330,7 @@ class ChatScreen(Screen[None]):
             self.app.exit(EXIT_INTERRUPTED)
         else:
             self._leaving = True
-            self._notify("Press Ctrl+C again to leave.")
+            self._tell("Press Ctrl+C again to leave.")
 
     def action_leave(self) -> None:
         """End the chat."""
@@ -378,8 +386,9 @@ class ChatScreen(Screen[None]):
             )
         )
 
-    def _notify(self, message: str) -> None:
+    def _tell(self, message: str) -> None:
         """Say something for a moment."""
         self.query_one(StatusLine).tell(message)
-        self._notice.stop()
+        if self._notice is not None:
+            self._notice.stop()
         self._notice = self.set_timer(_NOTICE_S, self._show_state)

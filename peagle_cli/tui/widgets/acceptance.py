@@ -1,15 +1,16 @@
-"""Acceptance by draft position, as bars."""
+"""Acceptance by draft position, as columns."""
 
 from rich.text import Text
 
-from peagle_cli.tui.conversation import Reply
-from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
+from peagle_cli.tui.widgets.panel import Panel, Pieces
 
-_MAX_ROWS = 12
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_WORDS = 3  # lines without bars: title, positions, percentages
+_MIN_COLUMN = 3
 
 
 class Acceptance(Panel):
-    """One bar per position that any of the engine's drafters can fill, so that the number of rows never changes."""
+    """One column per position that any of the engine's drafters can fill, so that nothing moves with the depth."""
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -17,26 +18,31 @@ class Acceptance(Panel):
 
     def set_positions(self, deepest: int) -> None:
         """Make room for drafts of up to `deepest` tokens."""
-        self._positions = min(deepest, _MAX_ROWS)
-        self.styles.height = self._positions + 1
+        self._positions = deepest
         self.refresh()
 
     def render(self) -> Text:
         """Draw it."""
+        title = [self.ink("accepted by position, %", "title")]
+        if not self._positions:
+            return self.lines([title])
+        cells = max(_MIN_COLUMN, min(6, self.size.width // self._positions))
         shares = self.reply.metrics.per_position_acceptance if self.reply else ()
-        rows = [self._row(position, shares) for position in range(self._positions)]
-        return self.lines([[self.ink("accepted by position", "title")], *rows])
+        height = max(1, self.size.height - _WORDS)
+        bars = [self._bars(level, height, cells, shares) for level in reversed(range(height))]
+        return self.lines([title, *bars, self._names(cells), self._numbers(cells, shares)])
 
-    def _row(self, position: int, shares: tuple[float, ...]) -> Pieces:
-        known = position < len(shares)
-        number = f"{shares[position]:.0%}" if known else "–"
-        cells = max(0, self.size.width - 9)
-        return [
-            self.ink(f"{position + 1:>2} ", "label" if _in_use(self.reply, position) else "off"),
-            self.ink(bar(shares[position] if known else 0, cells), "accepted"),
-            self.ink(number.rjust(5), "value" if known else "off"),
-        ]
+    def _bars(self, level: int, height: int, cells: int, shares: tuple[float, ...]) -> Pieces:
+        """One line of all columns: `level` counts from the bottom."""
+        columns = (_EIGHTHS[min(8, max(0, round(share * height * 8) - level * 8))] for share in shares)
+        return [self.ink("".join(f" {column * (cells - 1)}" for column in columns), "accepted")]
 
+    def _names(self, cells: int) -> Pieces:
+        in_use = self.reply.setting.depth if self.reply and self.reply.setting.method != "none" else 0
+        names = [f"{position + 1:>{cells}}" for position in range(self._positions)]
+        return [self.ink("".join(names[:in_use]), "label"), self.ink("".join(names[in_use:]), "off")]
 
-def _in_use(reply: Reply | None, position: int) -> bool:
-    return reply is not None and reply.setting.method != "none" and position < reply.setting.depth
+    def _numbers(self, cells: int, shares: tuple[float, ...]) -> Pieces:
+        known = "".join(f"{share * 100:>{cells}.0f}" for share in shares)
+        unknown = "–".rjust(cells) * (self._positions - len(shares))
+        return [self.ink(known, "value"), self.ink(unknown, "off")]

@@ -7,7 +7,7 @@ from rich.text import Text
 from peagle_cli.trace.metrics import Metrics
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 
-_LABEL, _NUMBER = 10, 8
+_LABEL, _NUMBER = 16, 8
 _SPARKS = "▁▂▃▄▅▆▇█"
 
 
@@ -22,11 +22,14 @@ class Figures(Panel):
     def _table(self, m: Metrics) -> list[Pieces]:
         room = max(0, self.size.width - _LABEL - _NUMBER - 2)
         speeds = [speed for _, speed in self.reply.speeds] if self.reply else []
-        tokens = f"over {m.tokens} tokens" if m.tokens else ""
+        tokens = f"over {m.tokens}" if m.tokens else ""
         return [
             [*self._row("tokens/s", _number(self._speed(), 0), "hero"), self.ink(sparkline(speeds, room), "draft")],
             [*self._row("overall", _number(m.tokens_per_second, 0)), self.ink(tokens, "label")],
-            [*self._row("depth", _number(m.mean_acceptance_length, 2), "hero"), self.ink(self._limit(), "label")],
+            [
+                *self._row("effective depth", _number(m.mean_acceptance_length, 2), "hero"),
+                self.ink(self._limit(), "label"),
+            ],
             [*self._row("accepted", _percent(m.draft_acceptance_rate)), self.ink("of the drafts", "label")],
             [*self._row("draft", _milliseconds(m.mean_draft_s)), self.ink(_share(m.draft_s, m, room), "draft")],
             [*self._row("verify", _milliseconds(m.mean_verify_s)), self.ink(_share(m.verify_s, m, room), "target")],

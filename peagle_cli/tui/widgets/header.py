@@ -6,7 +6,7 @@ from peagle_cli.engine.protocol import EngineInfo, LaneSetting
 from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 
-_METER = 16  # deeper drafters get a number only
+_METER, _METER_FROM = 16, 76  # deeper drafters, and narrower screens, get a number only
 
 
 class ChatHeader(Panel):
@@ -32,7 +32,10 @@ class ChatHeader(Panel):
         top = self._spread([*name, self.ink(info.model, "hero")], self._method(info, setting))
         machine = info.machine
         parts = (info.engine, machine.device, machine.dtype, f"{machine.weights} weights")
-        bottom = self._spread([self.ink(" · ".join(parts), "label")], [self.ink(drafter or "no drafter", "label")])
+        bottom = self._spread(
+            [self.ink(" · ".join(parts), "label")],
+            [self.ink(f"drafter {drafter}" if drafter else "no drafter", "label")],
+        )
         return self.lines([top, bottom])
 
     def _method(self, info: EngineInfo, setting: LaneSetting) -> Pieces:
@@ -40,7 +43,8 @@ class ChatHeader(Panel):
         deepest = max(info.max_depths.values(), default=0)
         if setting.method == "none":
             return [name]
-        meter = "▰" * setting.depth + "▱" * (deepest - setting.depth) + " " if deepest <= _METER else ""
+        shown = deepest <= _METER and self.size.width >= _METER_FROM
+        meter = "▰" * setting.depth + "▱" * (deepest - setting.depth) + " " if shown else ""
         return [
             name,
             self.ink("  depth ", "label"),

@@ -18,6 +18,7 @@ Pieces = list[tuple[str, Style]]
 class Panel(Widget):
     """Draws figures of one reply as text, in cells that never move."""
 
+    DEFAULT_CSS = "Panel { text-wrap: nowrap; text-overflow: clip; }"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"panel--{ink}" for ink in _INKS}
 
     def __init__(self, id: str | None = None) -> None:
@@ -35,7 +36,7 @@ class Panel(Widget):
 
     def lines(self, lines: list[Pieces]) -> Text:
         """Lines as one text, cut at the panel's edge."""
-        text = Text(no_wrap=True, overflow="crop", end="")
+        text = Text(end="")
         for number, pieces in enumerate(lines):
             text.append("\n" if number else "")
             for piece, style in pieces:

@@ -1,6 +1,6 @@
 """The transcript on screen: draws only the rows in view, and only those again that changed."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,6 +16,14 @@ from peagle_cli.tui.layout import Layout, Row
 from peagle_cli.tui.model import Kind, Transcript
 
 _CACHED_ROWS = 2000
+Rejected = Literal["first", "all", "none"]
+"""Which drafts to show besides the reply: those that the target disagreed with, also those behind them, or none."""
+
+_HIDDEN: dict[Rejected, frozenset[Kind]] = {
+    "first": frozenset({Kind.DISCARDED}),
+    "all": frozenset(),
+    "none": frozenset({Kind.REJECTED, Kind.DISCARDED}),
+}
 DEPTH = Binding.Group("depth", compact=True)
 
 
@@ -40,7 +48,7 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("j,down", "scroll_down", "A line down", show=False, id="watch.down"),
     ]
 
-    show_rejected = reactive(True, init=False)
+    rejected: reactive[Rejected] = reactive[Rejected]("first", init=False)
 
     class Followed(Message):
         """The view began or ceased to follow the transcript's end."""
@@ -49,7 +57,7 @@ class TranscriptView(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.following = True
         self._transcript = Transcript()
-        self._layout = Layout(1, self.show_rejected)
+        self._layout = Layout(1)
         self._strips: LRUCache[int, Strip] = LRUCache(_CACHED_ROWS)
         self._styles: dict[Kind, Style] = {}
 
@@ -75,8 +83,8 @@ class TranscriptView(ScrollView, can_focus=True):
         self.following = True
         self.scroll_end(animate=False, immediate=True, x_axis=False)
 
-    def watch_show_rejected(self) -> None:
-        """Lay out again with or without the rejected drafts."""
+    def watch_rejected(self) -> None:
+        """Lay out again with more or fewer of the rejected drafts."""
         self._lay_out()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -112,7 +120,7 @@ class TranscriptView(ScrollView, can_focus=True):
     def _lay_out(self) -> None:
         top = self._layout.span_at(min(round(self.scroll_y), len(self._layout.rows) - 1))
         following = self.following
-        self._layout = Layout(self.scrollable_content_region.width, self.show_rejected)
+        self._layout = Layout(self.scrollable_content_region.width, _HIDDEN[self.rejected])
         self._layout.extend(self._transcript.spans)
         self._strips.clear()
         self.virtual_size = Size(self._layout.width, len(self._layout.rows))

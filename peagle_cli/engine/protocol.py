@@ -10,7 +10,7 @@ import msgspec
 
 from peagle_cli.models import progress
 from peagle_cli.trace import events
-from peagle_cli.trace.events import Event, Machine, Method, Sampling
+from peagle_cli.trace.events import Event, Footprint, Machine, Method, Sampling
 
 Message = events.Message
 """One turn of a conversation."""
@@ -77,7 +77,8 @@ class EngineInfo(msgspec.Struct, frozen=True, tag=True):
     """What was opened: shown in the header, in JSON output and in every recording.
 
     `context` is the longest context in tokens. `drafters` and `max_depths` are by method; a method that is not
-    among them cannot be switched to. Plain decoding always can.
+    among them cannot be switched to. Plain decoding always can. `footprints` tell of the drafters and,
+    as "none", of the target; empty where the engine does not know.
     """
 
     engine: str
@@ -87,6 +88,7 @@ class EngineInfo(msgspec.Struct, frozen=True, tag=True):
     context: int
     machine: Machine
     versions: dict[str, str]
+    footprints: dict[Method, Footprint] = {}
 
     @property
     def methods(self) -> tuple[Method, ...]:

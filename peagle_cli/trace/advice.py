@@ -16,17 +16,13 @@ import msgspec
 from peagle_cli.trace.costs import StepCosts
 from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Method
 from peagle_cli.trace.metrics import Metrics
+from peagle_cli.trace.rounds import Setting
 
 ASSUMPTIONS = (
     "Acceptance at a position is taken to be the same at every depth of a method.",
     "Positions deeper than any lane drafted are extrapolated: each keeps the share of the last measured one.",
     "Costs of depths that no lane used come from a few steps at each depth, scaled to the lanes' mean.",
 )
-
-Setting = tuple[Method, int]
-"""A method and a depth."""
-
-PLAIN: Setting = ("none", 0)
 
 
 class Prediction(msgspec.Struct, frozen=True):
@@ -163,7 +159,7 @@ def _continued(rates: Sequence[float], depth: int) -> list[float]:
 
 
 def _check(setting: Setting, measured: Measured, costs: StepCosts) -> Check | None:
-    """The measured speed against the predicted; None for a setting without a step."""
+    """The measured speed against the predicted; None for a setting that took no step or drafted nothing."""
     method, depth = setting
     steps = [batch for batch in measured[setting] if not batch.prefill]
     seconds = sum(batch.draft_s + batch.verify_s for batch in steps)
@@ -171,6 +167,8 @@ def _check(setting: Setting, measured: Measured, costs: StepCosts) -> Check | No
         return None
     others = _acceptance(measured, method, leave_out=depth) if method != "none" else ()
     rates = others or (_acceptance(measured, method) if method != "none" else ())
+    if method != "none" and not rates:
+        return None
     predicted = predict(method, depth, rates, costs).tokens_per_second
     speed = sum(batch.emitted for batch in steps) / seconds
     return Check(method, depth, predicted, speed, predicted / speed - 1, blind=bool(others))

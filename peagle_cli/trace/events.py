@@ -87,6 +87,19 @@ class Machine(msgspec.Struct, frozen=True):
     threads: int
 
 
+class Footprint(msgspec.Struct, frozen=True):
+    """What a model asks of memory and of attention.
+
+    `weights` are bytes, those that a drafter shares with its target not counted; `kv_cache` are bytes per token of
+    context. `attention_flop` is the work of one query against one key, all layers and heads together: the product of
+    the two and that with the value, 4 · layers · query heads · head size.
+    """
+
+    weights: int
+    kv_cache: int
+    attention_flop: int
+
+
 class Started(msgspec.Struct, frozen=True, tag=True):
     """A lane begins to answer `prompt`, the user's last message.
 

@@ -2,9 +2,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from peagle_cli.trace.advice import Advice, RollingAdvice, Setting, advise
+from peagle_cli.trace.advice import Advice, RollingAdvice, advise
 from peagle_cli.trace.costs import StepCosts
 from peagle_cli.trace.events import DraftBatch
+from peagle_cli.trace.rounds import Setting
 from tests.trace.batches import Machine, batch
 
 GOOD = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05]

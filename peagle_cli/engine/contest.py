@@ -1,0 +1,116 @@
+"""Has an engine answer the same prompts in several lanes, and collects what they did as rounds to compare.
+
+A round is one request, so that its lanes take turns step by step (the one whose own clock is behind goes next) and
+whatever disturbs the machine disturbs them alike. Every reply has a lane name of its own: names that return would
+find the caches of the reply before, and spare themselves the prompt.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from peagle_cli.engine.protocol import Engine, EngineInfo, LaneSetting, Request
+from peagle_cli.errors import PeagleError
+from peagle_cli.prompts import Prompt
+from peagle_cli.trace.events import DraftBatch, Event, Failed, Message, Method, Sampling
+from peagle_cli.trace.lossless import CANDIDATES
+from peagle_cli.trace.rounds import PLAIN, Round, Setting
+
+SWEEP_STEPS = 10
+"""Steps at every depth whose costs are measured before the rounds; they warm the engine up, too."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who runs on what: the lanes, the prompts, how often, and how replies are made."""
+
+    settings: tuple[Setting, ...]
+    prompts: tuple[Prompt, ...]
+    repeats: int
+    sampling: Sampling
+    max_tokens: int
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+        return self.repeats * sum(len(prompt.turns) for prompt in self.prompts)
+
+    @property
+    def checked(self) -> bool:
+        """Whether its replies can be held against plain decoding, for which their events must carry candidates."""
+        return self.sampling.temperature == 0 and PLAIN in self.settings
+
+
+def settings_for(
+    info: EngineInfo, methods: Sequence[Method], depths: Sequence[int], baseline: bool
+) -> tuple[Setting, ...]:
+    """Every method (those that the engine has drafters for, when none is named) at every depth, behind plain decoding
+    if that is wanted. A depth of 0 is plain decoding."""
+    methods = methods or sorted(info.drafters)
+    pairs = [(method, depth) for method in methods for depth in depths]
+    settings: list[Setting] = [PLAIN if method == "none" or depth == 0 else (method, depth) for method, depth in pairs]
+    return tuple(dict.fromkeys([PLAIN, *settings] if baseline else settings))
+
+
+def sweep(engine: Engine, contest: Contest) -> Iterator[DraftBatch]:
+    """A few steps at every depth of the contest's methods, on its first prompt."""
+    info = engine.info
+    methods = sorted({method for method, _ in contest.settings if method != "none"})
+    deepest = max((info.max_depths[method] for method in methods), default=0)
+    for depth in range(deepest + 1):
+        settings = [(method, depth) for method in methods if depth <= info.max_depths[method]] if depth else [PLAIN]
+        lanes = tuple(LaneSetting(f"sweep {method} {depth}", method, depth) for method, depth in settings)
+        messages = (Message("user", contest.prompts[0].turns[0]),)
+        request = Request(messages, lanes, contest.sampling, SWEEP_STEPS * (depth + 1) + 1)
+        yield from _steps(engine, request)
+
+
+def play(engine: Engine, contest: Contest) -> Generator[tuple[Round, Event]]:
+    """Run all rounds; each event comes with its round, which has already taken it into account.
+
+    Raises `PeagleError` when a lane fails, `BadInputError` for what the engine refuses.
+    """
+    serial = itertools.count(1)
+    orders = itertools.cycle(_rotations(contest.settings))
+    candidates = CANDIDATES if contest.checked else 0
+    for _, prompt in itertools.product(range(contest.repeats), contest.prompts):
+        messages: list[Message] = []
+        for turn in prompt.turns:
+            messages.append(Message("user", turn))
+            number = next(serial)
+            lanes = tuple(LaneSetting(lane_name(setting, number), *setting) for setting in next(orders))
+            request = Request(tuple(messages), lanes, contest.sampling, contest.max_tokens, candidates)
+            current = Round(prompt.category)
+            for event in engine.run(request):
+                if isinstance(event, Failed):
+                    raise PeagleError(event.message, event.hint)
+                current.add(event)
+                yield current, event
+            # All lanes go on with the same reply: the first lane's.
+            messages.append(Message("assistant", current.replies[contest.settings[0]].text))
+
+
+def lane_name(setting: Setting, number: int) -> str:
+    """What a lane's reply of round `number` is called in the events: "peagle 7 #3"."""
+    method, depth = setting
+    return f"{method} {depth} #{number}"
+
+
+def _steps(engine: Engine, request: Request) -> Iterator[DraftBatch]:
+    """Each lane's first steps; the request is ended when all have taken enough."""
+    with contextlib.closing(engine.run(request)) as events:
+        taken = dict.fromkeys((lane.name for lane in request.lanes), 0)
+        for event in events:
+            if isinstance(event, Failed):
+                raise PeagleError(event.message, event.hint)
+            if isinstance(event, DraftBatch) and not event.prefill:
+                taken[event.lane] += 1
+                yield event
+                if min(taken.values()) >= SWEEP_STEPS:
+                    return
+
+
+def _rotations(settings: Sequence[Setting]) -> list[tuple[Setting, ...]]:
+    """The lanes in every order that lets each begin once."""
+    return [(*settings[i:], *settings[:i]) for i in range(len(settings))]

@@ -10,7 +10,7 @@ from torch import Tensor
 from peagle_cli.engine.torch.context import Context
 from peagle_cli.engine.torch.drafter import Draft
 from peagle_cli.engine.torch.opinions import Opinions
-from peagle_cli.engine.torch.sampling import DraftRule, probabilities
+from peagle_cli.engine.torch.sampling import DraftRule, first_choices, probabilities
 from peagle_cli.engine.torch.verify import Verdict, verify_greedy, verify_sampled
 from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.trace.events import DraftBatch, FinishReason, Method, Sampling, TargetView, Token
@@ -113,7 +113,7 @@ class Lane:
     def _verify(self, draft: Draft | None, logits: Tensor) -> tuple[Verdict, Tensor | None]:
         ids = draft.ids if draft else []
         if self._sampling.temperature == 0:
-            return verify_greedy(ids, logits.argmax(dim=-1).tolist()), None
+            return verify_greedy(ids, first_choices(logits).tolist()), None
         probs = probabilities(logits, self._sampling)
         q = draft.q_over_target(logits.shape[-1]) if draft else None
         return verify_sampled(ids, probs, q, self._generator), probs

@@ -17,11 +17,16 @@ from peagle_cli.trace.events import Footprint
 
 
 class RmsNorm:
-    """x / rms(x) · weight over the last dimension, computed in float32 as Hugging Face does."""
+    """x / √(mean(x²) + eps) · weight over the last dimension, computed in float32.
+
+    With the weight scaled beforehand it is x · (weight · √H) / √(|x|² + H · eps): half the operations of torch's own.
+    """
 
     def __init__(self, weight: Tensor, eps: float) -> None:
+        size = weight.shape[0]
         self.weight = weight
-        self.eps = eps
+        self._scaled = weight.float() * size**0.5
+        self._floor = torch.tensor((size * eps) ** 0.5, device=weight.device)
 
     @property
     def nbytes(self) -> int:
@@ -30,7 +35,10 @@ class RmsNorm:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The norm of x [n, H], in its dtype."""
-        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        wide = x.float()
+        length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+        normed: Tensor = (wide * self._scaled).div_(length.hypot_(self._floor))
+        return normed.to(x.dtype)
 
 
 class Span(NamedTuple):

@@ -32,6 +32,11 @@ def _nucleus(probs: Tensor, top_p: float) -> Tensor:
     return kept / kept.sum(dim=-1, keepdim=True)
 
 
+def first_choices(logits: Tensor) -> Tensor:
+    """The likeliest token per row of `logits` [n, V], [n]; of equals the first."""
+    return logits.max(dim=-1).indices  # on a CPU many times faster than argmax
+
+
 def draw(probs: Tensor, generator: torch.Generator) -> Tensor:
     """One token id per row, [n], drawn from `probs` [n, V], which need not sum to 1."""
     return torch.multinomial(probs, 1, generator=generator).squeeze(-1)
@@ -49,6 +54,6 @@ class DraftRule(NamedTuple):
         Only the temperature shapes a drafter's distribution, as in vLLM: any distribution is lossless.
         """
         if self.generator is None:
-            return logits.argmax(dim=-1), None
+            return first_choices(logits), None
         q = (logits.float() / self.temperature).softmax(dim=-1)
         return draw(q, self.generator), q

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from peagle_cli.engine.torch.layers import DecoderLayer, KVCache, Positions, RmsNorm, footprint
-from peagle_cli.engine.torch.linear import DenseLinear, Linear
+from peagle_cli.engine.torch.linear import Linear, linear
 from peagle_cli.engine.torch.weights import Weights
 from peagle_cli.models.config import LlamaConfig
 from peagle_cli.trace.events import Footprint
@@ -50,7 +50,7 @@ class Target:
             embedding,
             [weights.layer(f"model.layers.{i}", config) for i in range(config.num_hidden_layers)],
             weights.norm("model.norm", config),
-            DenseLinear(embedding) if config.tie_word_embeddings else weights.linear("lm_head.weight"),
+            linear(embedding) if config.tie_word_embeddings else weights.linear("lm_head.weight"),
             min(context or config.max_position_embeddings, config.max_position_embeddings),
         )
 

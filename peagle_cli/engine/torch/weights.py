@@ -7,7 +7,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from peagle_cli.engine.torch.layers import Attention, DecoderLayer, Mlp, RmsNorm
-from peagle_cli.engine.torch.linear import Linear, stacked
+from peagle_cli.engine.torch.linear import Linear, linear
 from peagle_cli.models.config import LlamaConfig, read_json
 
 
@@ -33,7 +33,7 @@ class Weights:
 
     def linear(self, *names: str) -> Linear:
         """One product with the weight matrices `names`, which share their input."""
-        return stacked([self.tensor(name) for name in names])
+        return linear(*(self.tensor(name) for name in names))
 
     def norm(self, name: str, config: LlamaConfig) -> RmsNorm:
         """The norm called `name`."""

@@ -93,10 +93,13 @@ class _SoftCrossEntropy(Function):
             chunk, row = outputs[start : start + CHUNK], rows[start : start + CHUNK]
             scores = (chunk @ matrix.t()).float()
             p = probs[row].float()
-            agreed += (scores.argmax(-1) == choice[row]).sum()
-            normaliser = scores.logsumexp(-1, keepdim=True)
-            loss += normaliser.sum() - (p * scores).sum()  # the probabilities of a row sum to 1
-            grad = scores.sub_(normaliser).exp_().sub_(p).to(outputs.dtype)
+            best = scores.amax(-1, keepdim=True)
+            agreed += (scores.gather(-1, choice[row, None]) == best).sum()
+            expected = (p * scores).sum()
+            mass = scores.sub_(best).exp_()
+            total = mass.sum(-1, keepdim=True)
+            loss += (best + total.log()).sum() - expected  # the probabilities of a row sum to 1
+            grad = mass.div_(total).sub_(p).to(outputs.dtype)
             grad_outputs[start : start + CHUNK] = grad @ matrix
             grad_weight += grad.t() @ chunk
         ctx.save_for_backward(grad_outputs, grad_weight)

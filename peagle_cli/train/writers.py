@@ -46,8 +46,12 @@ class Writer(Protocol):
 
 
 def open_writer(folder: Path) -> Writer:
-    """vLLM where it is installed, else our engine."""
-    return VllmWriter(folder) if importlib.util.find_spec("vllm") else EngineWriter(folder)
+    """The target in `folder`, through vLLM where it is installed, else through our engine."""
+    if importlib.util.find_spec("vllm"):
+        return VllmWriter(folder)
+    device = hardware.choose_device(None)
+    target = Target.load(folder, device, hardware.choose_dtype(None, device), CONTEXT)
+    return EngineWriter(target, Tokenizer.load(folder))
 
 
 class EngineWriter:
@@ -56,10 +60,8 @@ class EngineWriter:
     name = "the embedded engine"
     parallel = 4
 
-    def __init__(self, folder: Path) -> None:
-        device = hardware.choose_device(None)
-        target = Target.load(folder, device, hardware.choose_dtype(None, device), CONTEXT)
-        self._tokenizer = Tokenizer.load(folder)
+    def __init__(self, target: Target, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
         self._context = Context(target, {}, ())
 
     def write(self, orders: Sequence[Order]) -> list[list[int]]:

@@ -89,7 +89,7 @@ def notes(rounds: Sequence[Round]) -> tuple[str, ...]:
 def _loss(lane: Setting, speeds: Speeds) -> str:
     """How much slower than plain decoding a lane is; empty when it is not."""
     ratio = speeds.ratio(lane, PLAIN)
-    return f"{ratio:.2f}× plain at its best depth here, {lane[1]}" if ratio and ratio < _HURTS_BELOW else ""
+    return f"{ratio:.2f}× plain at its best depth here ({lane[1]})" if ratio and ratio < _HURTS_BELOW else ""
 
 
 def _compared(first: Setting, second: Setting, speeds: Speeds) -> str:

@@ -1,0 +1,145 @@
+"""`peagle compare`: the same prompts in several lanes, and which of them to use."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand
+
+from peagle_cli.cli.loading import loading_shown
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model
+from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
+from peagle_cli.engine.validate import check_lane, check_sampling
+from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.text import printable_json
+from peagle_cli.trace.events import METHOD_NAMES, Method, Sampling, encode
+
+Output = Literal["table", "json", "csv", "markdown", "jsonl"]
+"""A report for people, for programs, for a spreadsheet, for a page; or every event as it happens."""
+
+DEPTHS = (3, 7)
+"""The depths at which the P-EAGLE authors found EAGLE-3 and P-EAGLE at their best."""
+
+
+class CompareCommand(TyperCommand):
+    """Lets `--depth` take several numbers at once. A context is `Any` because Typer keeps its class to itself."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Join the numbers that follow `--depth` into one value."""
+        return super().parse_args(ctx, join_depths(args))
+
+
+def compare(
+    prompt: Annotated[
+        str | None,
+        typer.Argument(help="What to ask. Default: a set of code, chat and list prompts.", show_default=False),
+    ] = None,
+    depth: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N...", help="Depths to compare: 3 7, or 3,7, or the option again. Default: 3 7."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[none|eagle3|peagle]", help="Method to compare; again for another. Default: all with a drafter."
+        ),
+    ] = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help="File of prompts: JSON lines with `turns`, or text with one prompt a line.")
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=2, help="Tokens a reply may have.")] = 128,
+    repeat: Annotated[int, typer.Option(min=1, help="Ask every prompt so many times.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0, help="0 always takes the likeliest token.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Makes sampling repeatable.", show_default=False)] = None,
+    baseline: Annotated[bool, typer.Option("--baseline/--no-baseline", help="Run plain decoding, too.")] = True,
+    output: Annotated[Output, typer.Option(help="A report, or the events of all replies as JSON lines.")] = "table",
+    model: Model = None,
+    drafter: Drafters = None,
+    dtype: Dtype = None,
+    device: Device = None,
+) -> None:
+    """Compare drafters and depths on the same prompts.
+
+    Every method runs at every depth, and plain decoding as the baseline. The lanes take turns step by step, each on its
+    own clock. At temperature 0 their tokens are held against plain decoding; a lossy engine means exit code 1.
+    """
+    from peagle_cli.cli.compare_report import render
+    from peagle_cli.cli.rounds_shown import rounds_shown
+    from peagle_cli.engine.contest import Contest, play, settings_for, sweep
+    from peagle_cli.engine.open import open_engine
+    from peagle_cli.prompts import BUILT_IN, Prompt, read_prompts
+    from peagle_cli.trace import comparison
+    from peagle_cli.trace.rounds import Round
+
+    if prompt is not None and prompts is not None:
+        raise BadInputError("There is a prompt and a file of prompts.", "Give one of the two.")
+    asked = read_prompts(prompts or BUILT_IN) if prompt is None else (Prompt((prompt,)),)
+    depths = parse_depths(depth or []) or DEPTHS
+    methods = parse_methods(method or [])
+    sampling = Sampling(temperature=temperature, seed=seed)
+    check_sampling(sampling)
+    with loading_shown() as on_progress:
+        engine = open_engine(EngineSpec(model, tuple(drafter or ()), device, dtype), on_progress)
+    rounds: list[Round] = []
+    with contextlib.closing(engine):
+        settings = settings_for(engine.info, methods, depths, baseline)
+        _check(settings, engine.info)
+        contest = Contest(settings, asked, repeat, sampling, max_tokens)
+        with rounds_shown(contest.rounds) as show:
+            steps = list(sweep(engine, contest))
+            for current, event in play(engine, contest):
+                if not rounds or rounds[-1] is not current:
+                    show(len(rounds))
+                    rounds.append(current)
+                if output == "jsonl":
+                    _write(printable_json(encode(event)).decode() + "\n")
+    report = comparison.compare(rounds, repeat, engine.info.footprints, steps)
+    if output != "jsonl":
+        _write(render(report, output))
+    if report.lossless.verdict == "NOT LOSSLESS":
+        raise PeagleError(report.lossless.sentence, "Figures of a lossy engine mean nothing: it must be mended first.")
+
+
+def join_depths(args: list[str]) -> list[str]:
+    """`--depth 3 7 PROMPT` as `--depth 3,7 PROMPT`. What stands behind `--` is left alone."""
+    joined: list[str] = []
+    end = args.index("--") if "--" in args else len(args)
+    for arg in args[:end]:
+        if len(joined) > 1 and joined[-2] == "--depth" and _is_depths(joined[-1]) and _is_depths(arg):
+            joined[-1] += f",{arg}"
+        else:
+            joined.append(arg)
+    return joined + args[end:]
+
+
+def parse_depths(values: list[str]) -> tuple[int, ...]:
+    """All depths in `values`, each one number or several with commas between. Raises `BadInputError` for others."""
+    for value in values:
+        if not _is_depths(value):
+            raise BadInputError(f"{value!r} is no depth.", "Write --depth 3 7, or --depth 3,7.")
+    return tuple(dict.fromkeys(int(part) for value in values for part in value.split(",")))
+
+
+def parse_methods(values: list[str]) -> tuple[Method, ...]:
+    """All methods in `values`, each one name or several with commas between. Raises `BadInputError` for others."""
+    names = [name for value in values for name in value.split(",")]
+    for name in names:
+        if name not in METHOD_NAMES:
+            raise BadInputError(f"{name!r} is no method.", f"Choose from {', '.join(METHOD_NAMES)}.")
+    return tuple(method for method in METHOD_NAMES if method in names)
+
+
+def _is_depths(text: str) -> bool:
+    return all(part.isdecimal() and part.isascii() for part in text.split(","))
+
+
+def _check(settings: tuple[tuple[Method, int], ...], info: EngineInfo) -> None:
+    for method, depth in settings:
+        check_lane(LaneSetting("", method, depth), info)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

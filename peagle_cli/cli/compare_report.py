@@ -1,0 +1,307 @@
+"""A comparison's report as text, Markdown, CSV or JSON."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from peagle_cli.text import printable, printable_json
+from peagle_cli.trace.advice import Advice, Check, Prediction
+from peagle_cli.trace.comparison import LaneReport, Memory, Report
+from peagle_cli.trace.events import METHOD_NAMES
+from peagle_cli.trace.lossless import Divergence, Opinion
+from peagle_cli.trace.rounds import name_of
+
+NONE = "–"
+PLOT_SIZE = (76, 18)  # columns and rows
+
+
+_NESTED = ("per_position_acceptance", "acceptance_histogram", "tokens_per_second_quartiles", "categories", "memory")
+"""What of a lane's report is not one cell of a table."""
+
+
+class Section(NamedTuple):
+    """A table: the first column is left-aligned and names the row."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def render(report: Report, output: Literal["table", "markdown", "csv", "json"]) -> str:
+    """The whole report, safe to print, with a newline at its end."""
+    match output:
+        case "json":
+            return printable_json(msgspec.json.format(msgspec.json.encode(report))).decode() + "\n"
+        case "csv":
+            return printable(_as_csv(report))
+        case "markdown":
+            return printable(_as_markdown(report)) + "\n"
+        case "table":
+            return printable(_as_table(report)) + "\n"
+
+
+def machine_line(report: Report) -> str:
+    """What ran, on what, and how: every report carries it."""
+    machine = report.machine
+    weights = "" if machine.weights == machine.dtype else f" with {machine.weights} weights"
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    return (
+        f"{report.model} · {report.engine} on {machine.device} ({machine.name}, {machine.threads} threads), "
+        f"{machine.dtype}{weights} · {versions}"
+    )
+
+
+def _conditions(report: Report) -> str:
+    times = f", {report.repeats} times each" if report.repeats > 1 else ""
+    plural = "s" if report.prompts > 1 else ""
+    sampling = f"temperature {report.sampling.temperature:g}"
+    simulated = f" · SIMULATED: times are those of {report.simulated}" if report.simulated else ""
+    return f"{report.prompts} prompt{plural}{times}, {report.max_tokens} tokens at most, {sampling}{simulated}"
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    yield _speeds(report)
+    yield _positions(report)
+    if any(lane.categories for lane in report.lanes):
+        yield _categories(report)
+    if any(lane.memory for lane in report.lanes):
+        yield _memory(report)
+    yield _predictions(report.advice)
+    yield _checks(report.advice)
+
+
+def _speeds(report: Report) -> Section:
+    ratios = ("× plain", "× EAGLE-3")
+    header = ("lane", "tokens/s", "quartiles", *ratios, "first token", "per step", "accepted", "draft", "verify")
+    return Section("", header, [_speed_row(lane) for lane in report.lanes])
+
+
+def _speed_row(lane: LaneReport) -> tuple[str, ...]:
+    quartiles = lane.tokens_per_second_quartiles
+    return (
+        lane.name,
+        _number(lane.tokens_per_second, ".1f"),
+        f"{quartiles[0]:.1f}–{quartiles[1]:.1f}" if quartiles else NONE,
+        _number(lane.speedup, ".2f"),
+        _number(lane.speedup_over_eagle3, ".2f"),
+        _milliseconds(lane.time_to_first_token_s),
+        _number(lane.mean_acceptance_length, ".2f"),
+        _number(lane.draft_acceptance_rate, ".0%"),
+        _milliseconds(lane.mean_draft_s if lane.drafts else None),
+        _milliseconds(lane.mean_verify_s),
+    )
+
+
+def _positions(report: Report) -> Section:
+    lanes = [lane for lane in report.lanes if lane.drafts]
+    deepest = max((lane.depth for lane in lanes), default=0)
+    header = ("accepted up to", *(str(position) for position in range(1, deepest + 1)))
+    rows = [
+        (lane.name, *(f"{rate:.0%}" for rate in lane.per_position_acceptance), *[""] * (deepest - lane.depth))
+        for lane in lanes
+    ]
+    return Section("Share of drafts accepted up to each position", header, rows)
+
+
+def _categories(report: Report) -> Section:
+    names = list(report.lanes[0].categories)
+    rows = []
+    for lane in report.lanes:
+        cells = []
+        for name in names:
+            figures = lane.categories[name]
+            cells.append(_number(figures.tokens_per_second, ".1f"))
+            cells.append(_number(figures.speedup, ".2f"))
+        rows.append((lane.name, *cells))
+    header = ("lane", *(cell for name in names for cell in (name or "other", "× plain")))
+    return Section("Tokens/s by category", header, rows)
+
+
+def _memory(report: Report) -> Section:
+    header = ("lane", "target", "its cache", "drafter", "its cache", "attention per draft")
+    rows = [(lane.name, *_memory_cells(lane.memory)) for lane in report.lanes if lane.memory]
+    return Section("Memory, and the work of a draft in the drafter's attention", header, rows)
+
+
+def _memory_cells(memory: Memory) -> tuple[str, ...]:
+    sizes = (memory.target_weights, memory.target_kv_cache, memory.drafter_weights, memory.drafter_kv_cache)
+    work = f"{memory.draft_attention_mflop:.2f} MFLOP" if memory.draft_attention_mflop else NONE
+    return (*(f"{size / 1e6:.1f} MB" if size else NONE for size in sizes), work)
+
+
+def _predictions(advice: Advice) -> Section:
+    by_setting = {(p.method, p.depth): p for p in advice.predictions}
+    methods = list(dict.fromkeys(p.method for p in advice.predictions if p.method != "none"))
+    deepest = max((p.depth for p in advice.predictions), default=0)
+    rows = [
+        (
+            METHOD_NAMES[method],
+            _prediction(by_setting["none", 0], advice),
+            *(_prediction(by_setting.get((method, depth)), advice) for depth in range(1, deepest + 1)),
+        )
+        for method in methods
+    ]
+    header = ("depth", "0", *(str(depth) for depth in range(1, deepest + 1)))
+    return Section("Predicted tokens/s at every depth (* the best, ~ from extrapolated acceptance)", header, rows)
+
+
+def _prediction(prediction: Prediction | None, advice: Advice) -> str:
+    if prediction is None:
+        return ""
+    mark = "*" if prediction == advice.best else ""
+    return f"{mark}{'~' if prediction.extrapolated else ''}{prediction.tokens_per_second:.0f}"
+
+
+def _checks(advice: Advice) -> Section:
+    rows = [
+        (
+            name_of((check.method, check.depth)),
+            f"{check.predicted_tokens_per_second:.1f}",
+            f"{check.measured_tokens_per_second:.1f}",
+            f"{check.error:+.1%}",
+            _basis(check),
+        )
+        for check in advice.checks
+    ]
+    return Section(
+        "Predictions against all replies together", ("lane", "predicted", "measured", "error", "predicted from"), rows
+    )
+
+
+def _basis(check: Check) -> str:
+    if check.method == "none":
+        return "costs alone"
+    return "acceptance at other depths" if check.blind else "its own acceptance"
+
+
+def _findings(report: Report) -> Iterator[str]:
+    """The sentences of a report, its verdict first."""
+    yield report.verdict
+    yield from report.notes
+    yield f"Advice. {report.advice.sentence}"
+    for category, advice in report.advice.categories.items():
+        yield f"On {category or 'other'} prompts. {advice.sentence}"
+    for check in report.lossless.lanes:
+        name = name_of((check.method, check.depth))
+        if check.first_tie:
+            plural = "s" if check.ties > 1 else ""
+            yield f"{name}, {check.ties} rounding tie{plural}; the first: {_divergence(check.first_tie)}"
+        if check.first_lossy:
+            yield f"{name}, {check.lossy} lossy; the first: {_divergence(check.first_lossy)}"
+
+
+def _divergence(divergence: Divergence) -> str:
+    opinions = [
+        f"{place} {_logits(opinion)}"
+        for place, opinion in (("plain decoding saw", divergence.in_plain), ("the lane saw", divergence.in_lane))
+        if opinion
+    ]
+    return "; ".join([f"token {divergence.position}, {divergence.reason}", *opinions]) + "."
+
+
+def _logits(opinion: Opinion) -> str:
+    return f"{_number(opinion.plain_token, '.3f')} and {_number(opinion.lane_token, '.3f')}"
+
+
+def _as_table(report: Report) -> str:
+    parts = [f"{machine_line(report)}\n{_conditions(report)}"]
+    for section in _sections(report):
+        title = f"{section.title}\n" if section.title else ""
+        parts.append(title + _aligned(section))
+    parts.append("\n".join(("The predictions assume:", *(f"- {each}" for each in report.advice.assumptions))))
+    parts.append(_plot(report))
+    parts.append("\n".join(_findings(report)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _aligned(section: Section) -> str:
+    table = [section.header, *section.rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(section.header))]
+    return "\n".join(
+        "  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))).rstrip() for row in table
+    )
+
+
+def _as_markdown(report: Report) -> str:
+    parts = ["# peagle compare", machine_line(report), _conditions(report)]
+    parts.append("\n".join(f"- {finding}" for finding in _findings(report)))
+    for section in _sections(report):
+        lines = [f"## {section.title}\n"] if section.title else []
+        lines.append(_pipes(section.header))
+        lines.append(_pipes(("---", *["---:"] * (len(section.header) - 1))))
+        lines += [_pipes(row) for row in section.rows]
+        parts.append("\n".join(lines))
+    parts.append("\n".join(("The predictions assume:\n", *(f"- {each}" for each in report.advice.assumptions))))
+    return "\n\n".join(parts)
+
+
+def _pipes(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _as_csv(report: Report) -> str:
+    machine = report.machine
+    positions = max((lane.depth for lane in report.lanes), default=0)
+    text = io.StringIO()
+    writer: csv.DictWriter[str] | None = None
+    for lane in report.lanes:
+        figures = msgspec.to_builtins(lane)
+        rates, quartiles = lane.per_position_acceptance, lane.tokens_per_second_quartiles or ("", "")
+        for nested in _NESTED:
+            del figures[nested]
+        row = figures | {
+            "tokens_per_second_quartile_1": quartiles[0],
+            "tokens_per_second_quartile_3": quartiles[1],
+            **{f"accepted_up_to_{i + 1}": rates[i] if i < len(rates) else "" for i in range(positions)},
+            **(msgspec.to_builtins(lane.memory) if lane.memory else dict.fromkeys(Memory.__struct_fields__, "")),
+            "lossless": report.lossless.verdict,
+            "simulated": report.simulated or "",
+            "model": report.model,
+            "engine": report.engine,
+            **msgspec.to_builtins(machine),
+            "versions": " ".join(f"{name}={version}" for name, version in report.versions.items()),
+        }
+        if writer is None:
+            writer = csv.DictWriter(text, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)
+    return text.getvalue()
+
+
+def _plot(report: Report) -> str:
+    """Speed by depth: the predictions as curves, the measured lanes as letters."""
+    import plotext
+
+    advice = report.advice
+    methods = [method for method in METHOD_NAMES if any(p.method == method for p in advice.predictions[1:])]
+    if not methods:
+        return ""
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(*PLOT_SIZE)
+    plotext.title("tokens/s by depth: predicted (curves) and measured (letters)")
+    for method in methods:
+        curve = [p for p in advice.predictions if p.method in ("none", method)]
+        letter = METHOD_NAMES[method][0]
+        plotext.plot([p.depth for p in curve], [p.tokens_per_second for p in curve], marker="braille")
+        measured = [check for check in advice.checks if check.method == method]
+        plotext.scatter(
+            [check.depth for check in measured],
+            [check.measured_tokens_per_second for check in measured],
+            marker=letter,
+            label=f"{METHOD_NAMES[method]}, measured",
+        )
+    plotext.xticks([p.depth for p in curve])
+    plot: str = plotext.uncolorize(plotext.build())
+    return "\n".join(line.rstrip() for line in plot.splitlines())
+
+
+def _number(value: float | None, form: str) -> str:
+    return NONE if value is None else format(value, form)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return NONE if seconds is None else f"{seconds * 1e3:.1f} ms"

@@ -1,0 +1,169 @@
+"""`peagle compare` in a pipe, on the tiny model, whose drafters are never right."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from peagle_cli.cli.compare import join_depths, parse_depths
+from peagle_cli.cli.compare_report import render
+from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.errors import BadInputError
+from peagle_cli.trace.comparison import LaneReport, Report, compare
+from peagle_cli.trace.events import Started, decode
+from peagle_cli.trace.metrics import Summary
+from peagle_cli.trace.rounds import Round
+from tests.cli.program import Program
+
+SHORT = ("--max-tokens", "12")
+
+
+@pytest.fixture(scope="module")
+def report(tiny_options: list[str], tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Of two depths on one prompt, as the program prints it."""
+    program = Program(tmp_path_factory.mktemp("compare"))
+    done = program.run("compare", *tiny_options, *SHORT, "--depth", "2", "4", "Hello", "--output", "json")
+    assert done.returncode == 0, done.stderr
+    assert "Round 1 of 1" in done.stderr
+    return msgspec.json.decode(done.stdout, type=Report)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--depth", "3", "7", "Hello there"],
+        ["--depth", "3,7", "Hello there"],
+        ["--depth", "3", "--depth", "7", "Hello there"],
+        ["Hello there", "--depth", "3", "7"],
+        ["--depth", "3", "7", "--", "Hello there"],
+    ],
+)
+def test_depths_can_be_given_in_three_ways(arguments: list[str]) -> None:
+    joined = join_depths(arguments)
+    values = [joined[i + 1] for i, word in enumerate(joined) if word == "--depth"]
+    assert parse_depths(values) == (3, 7)
+    assert "Hello there" in joined
+
+
+def test_a_number_behind_two_dashes_is_a_prompt() -> None:
+    assert join_depths(["--depth", "3", "--", "7"]) == ["--depth", "3", "--", "7"]
+    with pytest.raises(BadInputError, match="'three'"):
+        parse_depths(["three"])
+
+
+def test_json_has_every_lane_with_the_names_of_chat(report: Report) -> None:
+    settings = [(lane.method, lane.depth) for lane in report.lanes]
+    assert settings == [("none", 0), ("eagle3", 2), ("eagle3", 4), ("peagle", 2), ("peagle", 4)]
+    assert set(Summary.__struct_fields__) <= set(LaneReport.__struct_fields__)
+    assert report.lanes[0].speedup == 1
+    assert all(lane.memory and lane.memory.target_weights > 0 for lane in report.lanes)
+    assert report.machine.dtype == "float32"
+    assert report.lossless.verdict == "identical"
+    assert len(report.advice.predictions) == 21
+    assert report.advice.best.method == "none", "drafters that are never right are reported as hurting"
+    assert any("costs more than it gives" in note for note in report.notes)
+
+
+def test_events_give_the_same_figures(program: Program, tiny_options: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "prompts.txt"
+    file.write_text("One\nTwo\n")
+    run = ("compare", *tiny_options, *SHORT, "--depth", "2", "--prompts", str(file))
+    streamed = program.run(*run, "--output", "jsonl")
+    assert streamed.returncode == 0, streamed.stderr
+    events = [decode(line) for line in streamed.stdout.splitlines()]
+    prompts = list(dict.fromkeys(event.prompt for event in events if isinstance(event, Started)))
+    assert prompts == ["One", "Two"]
+    lanes = {prompt: {e.lane for e in events if isinstance(e, Started) and e.prompt == prompt} for prompt in prompts}
+    rounds = [Round("", (event for event in events if event.lane in lanes[prompt])) for prompt in prompts]
+    from_events = compare(rounds, 1, {})
+    reported = json.loads(program.run(*run, "--output", "json").stdout)
+    exact = ("method", "depth", "tokens", "steps", "drafts", "draft_tokens", "accepted_tokens", "acceptance_histogram")
+    assert [_figures(lane, exact) for lane in reported["lanes"]] == [
+        [getattr(lane, name) if name != exact[-1] else list(lane.acceptance_histogram) for name in exact]
+        for lane in from_events.lanes
+    ]
+
+
+def _figures(lane: dict[str, Any], names: tuple[str, ...]) -> list[Any]:
+    return [lane[name] for name in names]
+
+
+def test_table_and_markdown_name_lanes_machine_and_verdict(report: Report) -> None:
+    for output in ("table", "markdown"):
+        text = render(report, output)
+        for expected in (
+            "P-EAGLE 2",
+            "EAGLE-3 4",
+            "plain",
+            "float32",
+            "threads",
+            "Same tokens in every lane",
+            "Advice",
+        ):
+            assert expected in text, output
+
+
+def test_csv_is_a_row_a_lane(report: Report) -> None:
+    rows = list(csv.DictReader(io.StringIO(render(report, "csv"))))
+    assert [(row["method"], row["depth"]) for row in rows[:2]] == [("none", "0"), ("eagle3", "2")]
+    assert len(rows) == 5
+    assert float(rows[1]["speedup"]) > 0
+    assert float(rows[1]["accepted_up_to_2"]) >= 0
+    assert rows[0]["dtype"] == "float32"
+
+
+def test_model_output_in_a_report_steers_no_terminal(report: Report) -> None:
+    evil = msgspec.structs.replace(report, verdict="\x1b[2J", notes=("\u202e",))
+    for output in ("table", "markdown", "json"):
+        assert "\x1b" not in render(evil, output)
+        assert "\u202e" not in render(evil, output)
+
+
+def test_without_a_baseline_nothing_is_held_against_it(program: Program, tiny_options: list[str]) -> None:
+    done = program.run("compare", *tiny_options, *SHORT, "--no-baseline", "--depth", "2", "Hello", "--output", "json")
+    report = json.loads(done.stdout)
+    assert all(lane["speedup"] is None for lane in report["lanes"])
+    assert report["lossless"]["verdict"] == "not checked"
+
+
+def test_a_drafter_of_zeros_hurts(program: Program, tiny_spec: EngineSpec, tmp_path: Path) -> None:
+    source = Path(tiny_spec.drafters[0])
+    (tmp_path / "zero").mkdir()
+    (tmp_path / "zero" / "config.json").write_bytes((source / "config.json").read_bytes())
+    tensors = load_file(source / "model.safetensors")
+    zeroed = {name: tensor if name == "d2t" else 0 * tensor for name, tensor in tensors.items()}
+    save_file(zeroed, tmp_path / "zero" / "model.safetensors")
+    done = program.run(
+        "compare", "--model", str(tiny_spec.model), "--drafter", str(tmp_path / "zero"), "--dtype", "float32",
+        "--max-tokens", "20", "--depth", "3", "Hello", "--output", "json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["lanes"][1]["accepted_tokens"] == 0
+    assert report["lanes"][1]["speedup"] < 1
+    assert report["advice"]["best"]["depth"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("--depth", "x", "Hello"), "'x' is no depth"),
+        (("--depth", "99", "Hello"), "99"),
+        (("--method", "magic", "Hello"), "'magic'"),
+        (("--prompts", "/nowhere", "Hello"), "a file of prompts"),
+        (("--prompts", "/nowhere"), "/nowhere"),
+        ((" ",), "empty"),
+    ],
+)
+def test_what_cannot_be_compared_is_bad_input(
+    program: Program, tiny_options: list[str], arguments: tuple[str, ...], what: str
+) -> None:
+    done = program.run("compare", *tiny_options, *SHORT, *arguments)
+    assert done.returncode == 2
+    assert what in done.stderr
+    assert "Traceback" not in done.stderr

@@ -14,8 +14,8 @@ from peagle_cli import locations
 from peagle_cli.errors import BadInputError
 from peagle_cli.trace.events import Method
 
-COMMANDS = ("chat", "doctor")
-"""The commands whose options have settings."""
+OPENING = ("model", "drafter", "dtype", "device")
+"""Which engine to open: the settings that every command heeds that opens one."""
 
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -37,6 +37,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     dtype: Literal["float32", "bfloat16"] | None = None
     device: str | None = None
     record: bool | None = None
+
+
+def heeded_by(command: str) -> tuple[str, ...]:
+    """The settings that are defaults of a command's options."""
+    if command == "chat":
+        return Settings.__struct_fields__
+    return OPENING if command in ("compare", "doctor") else ()
 
 
 def config_file() -> Path:

@@ -12,9 +12,12 @@ from typer.core import TyperGroup
 
 from peagle_cli import __version__, settings
 from peagle_cli.cli.chat import chat
+from peagle_cli.cli.compare import CompareCommand, compare
 from peagle_cli.cli.doctor import doctor
 from peagle_cli.cli.locate import locate
 from peagle_cli.cli.models import models
+from peagle_cli.cli.sessions import sessions
+from peagle_cli.cli.train import train
 from peagle_cli.errors import EXIT_RUNTIME, PeagleError
 from peagle_cli.text import printable
 
@@ -58,9 +61,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(chat)
+app.command(cls=CompareCommand)(compare)
 app.add_typer(models, name="models")
+app.command()(sessions)
 app.command()(doctor)
 app.command()(locate)
+app.add_typer(train, name="train")
 
 
 def _version(asked: bool) -> None:
@@ -78,8 +84,10 @@ def peagle(
     ] = False,
 ) -> None:
     """Explore speculative decoding: see every draft batch of a local P-EAGLE engine as it streams."""
-    if ctx.invoked_subcommand in settings.COMMANDS:
-        ctx.default_map = {ctx.invoked_subcommand: settings.read(settings.config_file())}
+    command = ctx.invoked_subcommand
+    if command and (names := settings.heeded_by(command)):
+        made = settings.read(settings.config_file())
+        ctx.default_map = {command: {name: made[name] for name in names if name in made}}
 
 
 def main() -> None:

@@ -167,3 +167,17 @@ def test_what_cannot_be_compared_is_bad_input(
     assert done.returncode == 2
     assert what in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_settings_say_what_to_open_but_not_how_to_compare(
+    program: Program, tiny_spec: EngineSpec, report: Report
+) -> None:
+    program.config.parent.mkdir()
+    opening = f'model = "{tiny_spec.model}"\ndrafter = ["{tiny_spec.drafters[1]}"]\ndtype = "float32"\n'
+    program.config.write_text(f"{opening}depth = 9\ntemperature = 1.5\n")
+    done = program.run("compare", "--max-tokens", "6", "--depth", "2", "Hello", "--output", "json")
+    assert done.returncode == 0, done.stderr
+    made = msgspec.json.decode(done.stdout, type=Report)
+    assert made.model == report.model
+    assert made.sampling == report.sampling
+    assert [(lane.method, lane.depth) for lane in made.lanes] == [("none", 0), ("eagle3", 2)]

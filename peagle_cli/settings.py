@@ -43,7 +43,7 @@ def heeded_by(command: str) -> tuple[str, ...]:
     """The settings that are defaults of a command's options."""
     if command == "chat":
         return Settings.__struct_fields__
-    return OPENING if command in ("compare", "doctor") else ()
+    return OPENING if command in ("compare", "doctor", "profile") else ()
 
 
 def config_file() -> Path:

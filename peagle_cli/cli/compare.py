@@ -54,6 +54,12 @@ def compare(
     temperature: Annotated[float, typer.Option(min=0, help="0 always takes the likeliest token.")] = 0.0,
     seed: Annotated[int | None, typer.Option(min=0, help="Makes sampling repeatable.", show_default=False)] = None,
     baseline: Annotated[bool, typer.Option("--baseline/--no-baseline", help="Run plain decoding, too.")] = True,
+    simulate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROFILE", help="Tell what it would be on the machine of a profile: a file, or a name that ships."
+        ),
+    ] = None,
     output: Annotated[Output, typer.Option(help="A report, or the events of all replies as JSON lines.")] = "table",
     model: Model = None,
     drafter: Drafters = None,
@@ -69,6 +75,7 @@ def compare(
     from peagle_cli.cli.rounds_shown import rounds_shown
     from peagle_cli.engine.contest import Contest, play, settings_for, sweep
     from peagle_cli.engine.open import open_engine
+    from peagle_cli.profiles import read_profile
     from peagle_cli.prompts import BUILT_IN, Prompt, read_prompts
     from peagle_cli.trace import comparison
     from peagle_cli.trace.rounds import Round
@@ -76,6 +83,9 @@ def compare(
     if prompt is not None and prompts is not None:
         raise BadInputError("There is a prompt and a file of prompts.", "Give one of the two.")
     asked = read_prompts(prompts or BUILT_IN) if prompt is None else (Prompt((prompt,)),)
+    if simulate is not None and output == "jsonl":
+        raise BadInputError("Events are what happened, and nothing is simulated in them.", "Choose another --output.")
+    profile = None if simulate is None else read_profile(simulate)
     depths = parse_depths(depth or []) or DEPTHS
     methods = parse_methods(method or [])
     sampling = Sampling(temperature=temperature, seed=seed)
@@ -86,6 +96,8 @@ def compare(
     with contextlib.closing(engine):
         settings = settings_for(engine.info, methods, depths, baseline)
         _check(settings, engine.info)
+        if profile:
+            profile.check_methods(method for method, _ in settings)
         contest = Contest(settings, asked, repeat, sampling, max_tokens)
         with rounds_shown(contest.rounds) as show:
             steps = list(sweep(engine, contest))
@@ -95,7 +107,7 @@ def compare(
                     rounds.append(current)
                 if output == "jsonl":
                     _write(printable_json(encode(event)).decode() + "\n")
-    report = comparison.compare(rounds, repeat, engine.info.footprints, steps)
+    report = comparison.compare(rounds, repeat, engine.info.footprints, steps, profile)
     if output != "jsonl":
         _write(render(report, output))
     if report.lossless.verdict == "NOT LOSSLESS":

@@ -58,8 +58,22 @@ def _conditions(report: Report) -> str:
     times = f", {report.repeats} times each" if report.repeats > 1 else ""
     plural = "s" if report.prompts > 1 else ""
     sampling = f"temperature {report.sampling.temperature:g}"
-    simulated = f" · SIMULATED: times are those of {report.simulated}" if report.simulated else ""
-    return f"{report.prompts} prompt{plural}{times}, {report.max_tokens} tokens at most, {sampling}{simulated}"
+    return f"{report.prompts} prompt{plural}{times}, {report.max_tokens} tokens at most, {sampling}"
+
+
+def _head(report: Report) -> tuple[str, str, str]:
+    return machine_line(report), _conditions(report), _simulated_line(report)
+
+
+def _simulated_line(report: Report) -> str:
+    """Whose times they are, where they are not the machine's own."""
+    if not (simulated := report.simulated):
+        return ""
+    machine = simulated.machine
+    return (
+        f"SIMULATED: tokens and acceptance are of this run; all times and speeds are those of {simulated.model} on "
+        f"{machine.device} ({machine.name}, {machine.threads} threads, {machine.dtype}), profiled {simulated.created}"
+    )
 
 
 def _sections(report: Report) -> Iterator[Section]:
@@ -70,13 +84,14 @@ def _sections(report: Report) -> Iterator[Section]:
     if any(lane.memory for lane in report.lanes):
         yield _memory(report)
     yield _predictions(report.advice)
-    yield _checks(report.advice)
+    yield _checks(report.advice, "simulated" if report.simulated else "measured")
 
 
 def _speeds(report: Report) -> Section:
     ratios = ("× plain", "× EAGLE-3")
     header = ("lane", "tokens/s", "quartiles", *ratios, "first token", "per step", "accepted", "draft", "verify")
-    return Section("", header, [_speed_row(lane) for lane in report.lanes])
+    title = "Simulated speeds and times" if report.simulated else ""
+    return Section(title, header, [_speed_row(lane) for lane in report.lanes])
 
 
 def _speed_row(lane: LaneReport) -> tuple[str, ...]:
@@ -117,7 +132,7 @@ def _categories(report: Report) -> Section:
             cells.append(_number(figures.speedup, ".2f"))
         rows.append((lane.name, *cells))
     header = ("lane", *(cell for name in names for cell in (name or "other", "× plain")))
-    return Section("Tokens/s by category", header, rows)
+    return Section(f"{'Simulated tokens' if report.simulated else 'Tokens'}/s by category", header, rows)
 
 
 def _memory(report: Report) -> Section:
@@ -155,7 +170,7 @@ def _prediction(prediction: Prediction | None, advice: Advice) -> str:
     return f"{mark}{'~' if prediction.extrapolated else ''}{prediction.tokens_per_second:.0f}"
 
 
-def _checks(advice: Advice) -> Section:
+def _checks(advice: Advice, measured: str) -> Section:
     rows = [
         (
             name_of((check.method, check.depth)),
@@ -166,9 +181,8 @@ def _checks(advice: Advice) -> Section:
         )
         for check in advice.checks
     ]
-    return Section(
-        "Predictions against all replies together", ("lane", "predicted", "measured", "error", "predicted from"), rows
-    )
+    header = ("lane", "predicted", measured, "error", "predicted from")
+    return Section("Predictions against all replies together", header, rows)
 
 
 def _basis(check: Check) -> str:
@@ -207,7 +221,7 @@ def _logits(opinion: Opinion) -> str:
 
 
 def _as_table(report: Report) -> str:
-    parts = [f"{machine_line(report)}\n{_conditions(report)}"]
+    parts = ["\n".join(line for line in _head(report) if line)]
     for section in _sections(report):
         title = f"{section.title}\n" if section.title else ""
         parts.append(title + _aligned(section))
@@ -226,7 +240,7 @@ def _aligned(section: Section) -> str:
 
 
 def _as_markdown(report: Report) -> str:
-    parts = ["# peagle compare", machine_line(report), _conditions(report)]
+    parts = ["# peagle compare", *(line for line in _head(report) if line)]
     parts.append("\n".join(f"- {finding}" for finding in _findings(report)))
     for section in _sections(report):
         lines = [f"## {section.title}\n"] if section.title else []
@@ -258,7 +272,7 @@ def _as_csv(report: Report) -> str:
             **{f"accepted_up_to_{i + 1}": rates[i] if i < len(rates) else "" for i in range(positions)},
             **(msgspec.to_builtins(lane.memory) if lane.memory else dict.fromkeys(Memory.__struct_fields__, "")),
             "lossless": report.lossless.verdict,
-            "simulated": report.simulated or "",
+            "simulated_on": report.simulated.machine.name if report.simulated else "",
             "model": report.model,
             "engine": report.engine,
             **msgspec.to_builtins(machine),
@@ -282,7 +296,8 @@ def _plot(report: Report) -> str:
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.plotsize(*PLOT_SIZE)
-    plotext.title("tokens/s by depth: predicted (curves) and measured (letters)")
+    how = "simulated" if report.simulated else "measured"
+    plotext.title(f"tokens/s by depth: predicted (curves) and {how} (letters)")
     for method in methods:
         curve = [p for p in advice.predictions if p.method in ("none", method)]
         letter = METHOD_NAMES[method][0]
@@ -292,7 +307,7 @@ def _plot(report: Report) -> str:
             [check.depth for check in measured],
             [check.measured_tokens_per_second for check in measured],
             marker=letter,
-            label=f"{METHOD_NAMES[method]}, measured",
+            label=f"{METHOD_NAMES[method]}, {how}",
         )
     plotext.xticks([p.depth for p in curve])
     plot: str = plotext.uncolorize(plotext.build())

@@ -15,6 +15,7 @@ from peagle_cli.trace.costs import StepCosts
 from peagle_cli.trace.events import DraftBatch, Footprint, Machine, Method, Sampling
 from peagle_cli.trace.lossless import Lossless, judge
 from peagle_cli.trace.metrics import Metrics
+from peagle_cli.trace.profile import Profile, simulate
 from peagle_cli.trace.rounds import PLAIN, Reply, Round, Setting, by_category, name_of
 
 
@@ -83,8 +84,22 @@ class LaneReport(msgspec.Struct, frozen=True):
         return name_of((self.method, self.depth))
 
 
+class Simulation(msgspec.Struct, frozen=True):
+    """Whose step times stand in for those of the machine that the replies were made on: the model and the machine of a
+    profile, and when it was measured."""
+
+    engine: str
+    model: str
+    machine: Machine
+    versions: dict[str, str]
+    created: str
+
+
 class Report(msgspec.Struct, frozen=True):
-    """A whole comparison. `simulated` names the cost profile whose times stand in for measured ones, if one does."""
+    """A whole comparison.
+
+    With `simulated`, every time and speed in it is simulated; only the tokens and their acceptance are of `machine`.
+    """
 
     engine: str
     model: str
@@ -94,7 +109,7 @@ class Report(msgspec.Struct, frozen=True):
     max_tokens: int
     prompts: int
     repeats: int
-    simulated: str | None
+    simulated: Simulation | None
     verdict: str
     notes: tuple[str, ...]
     lanes: tuple[LaneReport, ...]
@@ -107,12 +122,16 @@ def compare(
     repeats: int,
     footprints: Mapping[Method, Footprint],
     sweep: Iterable[DraftBatch] = (),
-    simulated: str | None = None,
+    profile: Profile | None = None,
 ) -> Report:
     """The report on `rounds`, at least one, each with the same lanes; every prompt has `repeats` of them.
 
-    `footprints` may lack what is not known. `sweep` are steps at every depth, run for the sake of their costs.
+    `footprints` may lack what is not known. `sweep` are steps at every depth, run for the sake of their costs. With
+    `profile`, the report tells what it would be on that machine.
     """
+    if profile:
+        rounds = [Round(each.category, simulate(each.events(), profile)) for each in rounds]
+        sweep = profile.steps(sweep, _typical_context(rounds))
     speeds = verdict.Speeds(rounds)
     by_setting = {setting: [each.replies[setting] for each in rounds] for setting in rounds[0].replies}
     first = rounds[0].replies[next(iter(by_setting))].started
@@ -126,8 +145,8 @@ def compare(
         max_tokens=first.max_tokens,
         prompts=len(rounds) // repeats,
         repeats=repeats,
-        simulated=simulated,
-        verdict=f"{verdict.winner(speeds)} {judged.sentence}",
+        simulated=_simulation(profile) if profile else None,
+        verdict=f"{'SIMULATED: ' if profile else ''}{verdict.winner(speeds)} {judged.sentence}",
         notes=verdict.notes(rounds),
         lanes=tuple(
             _lane(setting, replies, speeds, footprints, _categories(setting, rounds))
@@ -223,6 +242,16 @@ def _attention_pairs(replies: Sequence[Reply]) -> float:
             new = batch.emitted + (0 if k or batch.prefill else new)
             context += batch.emitted
     return pairs / drafts if drafts else 0.0
+
+
+def _typical_context(rounds: Sequence[Round]) -> int:
+    """Tokens of context in the middle of a middle reply."""
+    replies = [reply for each in rounds for reply in each.replies.values()]
+    return round(median(reply.context - reply.metrics.tokens / 2 for reply in replies))
+
+
+def _simulation(profile: Profile) -> Simulation:
+    return Simulation(profile.engine, profile.model, profile.machine, profile.versions, profile.created)
 
 
 def _advice(rounds: Sequence[Round], sweep: StepCosts, max_depths: Mapping[Method, int]) -> Advice:

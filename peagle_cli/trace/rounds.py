@@ -1,6 +1,6 @@
 """Replies to compare: the events of several lanes, sorted by prompt and by how the lane drafts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Event, Method, Started
@@ -63,6 +63,12 @@ class Round:
             self._by_lane[event.lane] = Reply(event)
         else:
             self._by_lane[event.lane].add(event)
+
+    def events(self) -> Iterator[Event]:
+        """What its lanes did, one lane after the other."""
+        for reply in self._by_lane.values():
+            yield reply.started
+            yield from reply.batches
 
     @property
     def replies(self) -> dict[Setting, Reply]:

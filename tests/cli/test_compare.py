@@ -17,6 +17,7 @@ from peagle_cli.errors import BadInputError
 from peagle_cli.trace.comparison import LaneReport, Report, compare
 from peagle_cli.trace.events import Started, decode
 from peagle_cli.trace.metrics import Summary
+from peagle_cli.trace.profile import Profile
 from peagle_cli.trace.rounds import Round
 from tests.cli.program import Program
 
@@ -181,3 +182,27 @@ def test_settings_say_what_to_open_but_not_how_to_compare(
     assert made.model == report.model
     assert made.sampling == report.sampling
     assert [(lane.method, lane.depth) for lane in made.lanes] == [("none", 0), ("eagle3", 2)]
+
+
+def test_what_it_would_be_on_a_machine_that_was_profiled(
+    program: Program, tiny_options: list[str], tmp_path: Path
+) -> None:
+    measured = program.run("profile", *tiny_options)
+    assert measured.returncode == 0, measured.stderr
+    profile = msgspec.json.decode(measured.stdout, type=Profile)
+    depths = {(time.drafted, time.context) for time in profile.verify}
+    assert len(depths) == 11 * 3, "every depth behind every context"
+    slower = tuple(msgspec.structs.replace(time, seconds=10.0) for time in profile.verify)
+    (tmp_path / "slow.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(profile, verify=slower)))
+    run = ("compare", *tiny_options, *SHORT, "--depth", "2", "Hello", "--simulate", str(tmp_path / "slow.json"))
+    done = program.run(*run, "--output", "json")
+    assert done.returncode == 0, done.stderr
+    report = msgspec.json.decode(done.stdout, type=Report)
+    assert report.simulated is not None
+    assert report.simulated.machine == profile.machine
+    assert all(lane.mean_verify_s == pytest.approx(10) for lane in report.lanes)
+    assert all(0 < prediction.tokens_per_second < 1 for prediction in report.advice.predictions)
+    for output in ("table", "markdown"):
+        assert "SIMULATED" in render(report, output)
+    assert report.simulated.machine.name in render(report, "csv").splitlines()[1]
+    assert program.run(*run, "--output", "jsonl").returncode == 2

@@ -16,6 +16,7 @@ from peagle_cli.cli.compare import CompareCommand, compare
 from peagle_cli.cli.doctor import doctor
 from peagle_cli.cli.locate import locate
 from peagle_cli.cli.models import models
+from peagle_cli.cli.profile import profile
 from peagle_cli.cli.sessions import sessions
 from peagle_cli.cli.train import train
 from peagle_cli.errors import EXIT_RUNTIME, PeagleError
@@ -62,6 +63,7 @@ app = typer.Typer(
 )
 app.command()(chat)
 app.command(cls=CompareCommand)(compare)
+app.command()(profile)
 app.add_typer(models, name="models")
 app.command()(sessions)
 app.command()(doctor)

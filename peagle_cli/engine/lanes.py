@@ -13,8 +13,8 @@ def starting_lane(info: EngineInfo, method: Method | None, depth: int | None, na
 
     What was asked for is not checked here: the engine does that when it gets the request.
     """
-    method = method or next(m for m in PREFERRED_METHODS if m in info.methods)
+    chosen: Method = method or next(m for m in PREFERRED_METHODS if m in info.methods)
     if depth is None:
-        published = PUBLISHED_DEPTHS[method]
-        depth = min(published, info.max_depths.get(method, published))
-    return LaneSetting(name, method, depth)
+        published = PUBLISHED_DEPTHS[chosen]
+        depth = min(published, info.max_depths.get(chosen, published))
+    return LaneSetting(name, chosen, depth)

@@ -13,7 +13,7 @@ def starting_lane(info: EngineInfo, method: Method | None, depth: int | None, na
 
     What was asked for is not checked here: the engine does that when it gets the request.
     """
-    chosen: Method = method or next(m for m in PREFERRED_METHODS if m in info.methods)
+    chosen = method if method is not None else next(m for m in PREFERRED_METHODS if m in info.methods)
     if depth is None:
         published = PUBLISHED_DEPTHS[chosen]
         depth = min(published, info.max_depths.get(chosen, published))

@@ -14,9 +14,11 @@ from peagle_cli import __version__, settings
 from peagle_cli.cli.chat import chat
 from peagle_cli.cli.compare import CompareCommand, compare
 from peagle_cli.cli.doctor import doctor
+from peagle_cli.cli.export import export
 from peagle_cli.cli.locate import locate
 from peagle_cli.cli.models import models
 from peagle_cli.cli.profile import profile
+from peagle_cli.cli.replay import replay
 from peagle_cli.cli.sessions import sessions
 from peagle_cli.cli.train import train
 from peagle_cli.errors import EXIT_RUNTIME, PeagleError
@@ -66,6 +68,8 @@ app.command(cls=CompareCommand)(compare)
 app.command()(profile)
 app.add_typer(models, name="models")
 app.command()(sessions)
+app.command()(replay)
+app.command()(export)
 app.command()(doctor)
 app.command()(locate)
 app.add_typer(train, name="train")

@@ -77,7 +77,7 @@ class Reply:
             case Started():
                 self.started = event
             case DraftBatch():
-                self.text += text_of(event)
+                self.text += event.text
             case Finished():
                 self.finish_reason = event.reason
             case Failed():
@@ -157,18 +157,13 @@ def _request(options: ChatOptions, prompt: str, info: EngineInfo, candidates: in
     )
 
 
-def text_of(batch: DraftBatch) -> str:
-    """What a batch adds to the reply."""
-    return "".join(token.text for token in batch.tokens)
-
-
 class TextWriter:
     """The reply's text, and one line of figures on standard error."""
 
     def event(self, event: Event) -> None:
         """Write a batch's tokens."""
         if isinstance(event, DraftBatch):
-            _write(printable(text_of(event)))
+            _write(printable(event.text))
 
     def end(self, reply: Reply) -> None:
         """End the last line, and say how it went."""

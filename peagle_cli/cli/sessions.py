@@ -1,5 +1,6 @@
 """`peagle sessions`: the recorded chats."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,11 +8,14 @@ import msgspec
 import typer
 
 from peagle_cli import locations
+from peagle_cli.cli.chat import is_terminal
 from peagle_cli.errors import PeagleError
 from peagle_cli.recording import sessions as folder
 from peagle_cli.recording.overview import Overview, overview
 from peagle_cli.text import printable, printable_json
 from peagle_cli.trace.events import METHOD_NAMES
+
+_ENDLESS = 100_000  # columns of what is no terminal
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -52,14 +56,17 @@ def _print_table(found: list[Session]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("name", "when", "model", "method", "tokens", "tokens/s", "first prompt"):
-        table.add_column(heading, no_wrap=True, justify="right" if heading.startswith("tokens") else "left")
+    console = Console(width=None if is_terminal(sys.stdout) else _ENDLESS)
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=console.is_terminal)
+    for heading in ("name", "when", "model", "method"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("tokens", "tokens/s"):
+        table.add_column(heading, no_wrap=True, justify="right")
+    table.add_column("first prompt", no_wrap=True, ratio=1)  # cut where the terminal ends
     for session in found:
         cells = _cells(session.overview) if session.overview else ("", "", "", "", "", session.problem or "")
         table.add_row(*(Text(printable(cell)) for cell in (session.name, *cells)))
-    console = Console()
-    console.print(table) if console.is_terminal else console.print(table, width=10_000, crop=False)
+    console.print(table)
 
 
 def _cells(seen: Overview) -> tuple[str, ...]:

@@ -36,6 +36,15 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag="header", tag_
     terminal: tuple[int, int] | None = None
     continues: str | None = None
 
+    @property
+    def about(self) -> str:
+        """What was recorded, on what and when, in one line; not yet safe to show."""
+        machine = self.machine
+        weights = "" if machine.weights == machine.dtype else f" with {machine.weights} weights"
+        where = f"{machine.name} ({machine.device}, {machine.dtype}{weights}, {machine.threads} threads)"
+        when = f"{self.created.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+        return f"{self.model} · {self.engine} on {where} · recorded {when}"
+
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True, tag="request", tag_field="record"):
     """A request begins: the conversation to continue, the names of the lanes that do, and how many candidates were

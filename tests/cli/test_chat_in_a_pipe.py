@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from peagle_cli.cli.plain import Reply, text_of
+from peagle_cli.cli.plain import Reply
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.models.presets import DEFAULT
 from peagle_cli.text import printable
@@ -246,7 +246,7 @@ def test_drafting_does_not_change_the_text(program: Program) -> None:
         chat = ("chat", PROMPT, "--device", "cpu", "--dtype", "float32", "--max-tokens", "40", "--output", "jsonl")
         events = events_of(program.run(*chat, *options).stdout)
         assert any(isinstance(event, DraftBatch) and event.drafted for event in events) == ("none" not in options)
-        return "".join(text_of(event) for event in events if isinstance(event, DraftBatch))
+        return "".join(event.text for event in events if isinstance(event, DraftBatch))
 
     plain = text("--method", "none")
     assert "def " in plain

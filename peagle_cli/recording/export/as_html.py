@@ -5,7 +5,6 @@ nodes of it and nothing else.
 """
 
 import base64
-import datetime
 import hashlib
 import html
 import json
@@ -56,7 +55,7 @@ def _hash(text: str) -> str:
 
 def _data(recording: Recording) -> str:
     data = {
-        "about": _about(recording),
+        "about": recording.header.about + (" · its last line was cut off" if recording.torn else ""),
         "methods": METHOD_NAMES,
         "requests": [_request(run) for run in recording.runs],
         "frames": list(_frames(recording)),
@@ -71,15 +70,6 @@ def _safe(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _safe(item) for name, item in value.items()}
     return [_safe(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _about(recording: Recording) -> str:
-    header = recording.header
-    machine = header.machine
-    when = f"{header.created.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
-    where = f"{machine.name} ({machine.device}, {machine.dtype}, {machine.threads} threads)"
-    torn = " · its last line was cut off" if recording.torn else ""
-    return f"{header.model} · {header.engine} on {where} · recorded {when}{torn}"
 
 
 def _request(run: Run) -> dict[str, Any]:

@@ -46,7 +46,8 @@ def test_shows_every_token_as_what_it_is(page: browser.Page, address: str, recor
     batches = [event for event in recorded.load().runs[0] if isinstance(event, DraftBatch)]
     accepted = [token.text for batch in batches for token in batch.tokens[: batch.accepted] if token.text]
     assert [len(text) for text in texts(page, ".accepted")] == [len(text) for text in accepted]
-    assert len(texts(page, ".rejected")) == sum(bool(token.text) for batch in batches for token in batch.rejected)
+    drafts = sum(bool(token.text) for batch in batches for token in batch.rejected)
+    assert len(texts(page, ".rejected, .discarded")) == drafts
     figures = page.run("document.querySelectorAll('.figures')[0].textContent")
     speed = Metrics(recorded.told[0]).tokens_per_second
     assert f"30 tokens · {speed:.1f} tokens/s" in figures

@@ -57,7 +57,7 @@ function build() {
 function buildBatch(lane, batch, index, show) {
   const add = (token, kind, position) => {
     if (token.text === "") return;
-    const text = kind === "rejected" ? visible(token.text) : token.text;
+    const text = kind === "rejected" || kind === "discarded" ? visible(token.text) : token.text;
     const span = make("span", kind, text, lane.reply);
     if (!begun) span.classList.add("step");
     begun = true;
@@ -67,7 +67,7 @@ function buildBatch(lane, batch, index, show) {
   let begun = false;
   const drafted = batch.drafted;
   drafted.slice(0, Math.min(batch.accepted, batch.emitted)).forEach((token, i) => add(token, "accepted", i));
-  drafted.slice(batch.accepted).forEach((token, i) => add(token, "rejected", batch.accepted + i));
+  drafted.slice(batch.accepted).forEach((token, i) => add(token, i ? "discarded" : "rejected", batch.accepted + i));
   if (batch.emitted > batch.accepted) add(batch.bonus, bonusKind(batch), batch.accepted);
 }
 
@@ -150,7 +150,7 @@ function inspect(index, at, span) {
   const body = make("tbody", "", undefined, table);
   batch.drafted.forEach((token, i) => {
     const view = (batch.target || [])[i];
-    const fate = i < batch.accepted ? "✓ accepted" : i === batch.accepted ? "✗ rejected" : "✗ not reached";
+    const fate = i < batch.accepted ? "✓ accepted" : i === batch.accepted ? "✗ rejected" : "discarded";
     row(body, i + 1, token, token.prob, view && view.prob, fate, i === at && i !== batch.accepted);
   });
   row(body, "→", batch.bonus, undefined, batch.bonus.prob, bonusKind(batch), at === batch.accepted);
@@ -190,6 +190,7 @@ $("forward").addEventListener("click", () => { play(false); forward(isStep); });
 $("rejection").addEventListener("click", () => { play(false); forward(isRejection); });
 $("play").addEventListener("click", () => play(!playing));
 $("seek").addEventListener("input", (event) => { play(false); seek(Number(event.target.value)); });
+$("discarded").addEventListener("change", (event) => document.body.classList.toggle("all", event.target.checked));
 $("speed").addEventListener("change", () => play(playing));
 document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, select, button") || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -99,7 +99,7 @@ def compare(
         if profile:
             profile.check_methods(method for method, _ in settings)
         contest = Contest(settings, asked, repeat, sampling, max_tokens)
-        with rounds_shown(contest.rounds) as show:
+        with rounds_shown(contest.size) as show:
             steps = list(sweep(engine, contest))
             for current, event in play(engine, contest):
                 if not rounds or rounds[-1] is not current:

@@ -1,4 +1,4 @@
-"""Has an engine answer the same prompts in several lanes, and collects what they did as rounds to compare.
+"""The requests of a comparison: the same prompts answered in several lanes, and steps at every depth for their costs.
 
 A round is one request, so that its lanes take turns step by step (the one whose own clock is behind goes next) and
 whatever disturbs the machine disturbs them alike. Every reply has a lane name of its own: names that return would
@@ -18,28 +18,32 @@ from peagle_cli.trace.lossless import CANDIDATES
 from peagle_cli.trace.rounds import PLAIN, Round, Setting
 
 SWEEP_STEPS = 10
-"""Steps at every depth whose costs are measured before the rounds; they warm the engine up, too."""
+"""Steps at every depth whose costs are measured; run before the rounds, they warm the engine up, too."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Who runs on what: the lanes, the prompts, how often, and how replies are made."""
+    """Who runs on what: the lanes, the prompts, how often, and how replies are made.
+
+    `history` is the conversation that every prompt continues.
+    """
 
     settings: tuple[Setting, ...]
     prompts: tuple[Prompt, ...]
     repeats: int
     sampling: Sampling
     max_tokens: int
+    history: tuple[Message, ...] = ()
 
     @property
-    def rounds(self) -> int:
+    def size(self) -> int:
         """How many rounds there are."""
         return self.repeats * sum(len(prompt.turns) for prompt in self.prompts)
 
     @property
-    def checked(self) -> bool:
-        """Whether its replies can be held against plain decoding, for which their events must carry candidates."""
-        return self.sampling.temperature == 0 and PLAIN in self.settings
+    def candidates(self) -> int:
+        """How many candidates the events must carry, so that greedy replies can be held against plain decoding."""
+        return CANDIDATES if self.sampling.temperature == 0 and PLAIN in self.settings else 0
 
 
 def settings_for(
@@ -53,17 +57,35 @@ def settings_for(
     return tuple(dict.fromkeys([PLAIN, *settings] if baseline else settings))
 
 
-def sweep(engine: Engine, contest: Contest) -> Iterator[DraftBatch]:
-    """A few steps at every depth of the contest's methods, on its first prompt."""
-    info = engine.info
+def rounds(contest: Contest) -> Iterator[tuple[Round, Request]]:
+    """Every round, with its request. Whoever asks for the next must have added the events of the one before: in a
+    conversation of several turns, all lanes go on with the first lane's reply."""
+    serial = itertools.count(1)
+    orders = itertools.cycle(_rotations(contest.settings))
+    for _, prompt in itertools.product(range(contest.repeats), contest.prompts):
+        messages = list(contest.history)
+        for turn in prompt.turns:
+            messages.append(Message("user", turn))
+            number = next(serial)
+            lanes = tuple(LaneSetting(lane_name(setting, number), *setting) for setting in next(orders))
+            current = Round(prompt.category)
+            yield (
+                current,
+                Request(tuple(messages), lanes, contest.sampling, contest.max_tokens, contest.candidates),
+            )
+            messages.append(Message("assistant", current.replies[contest.settings[0]].text))
+
+
+def sweep_requests(contest: Contest, info: EngineInfo) -> Iterator[Request]:
+    """A request for each depth of the contest's methods, on its first prompt, plain decoding first. Each can be ended as
+    soon as every lane has taken `SWEEP_STEPS` steps."""
     methods = sorted({method for method, _ in contest.settings if method != "none"})
     deepest = max((info.max_depths[method] for method in methods), default=0)
+    messages = (*contest.history, Message("user", contest.prompts[0].turns[0]))
     for depth in range(deepest + 1):
         settings = [(method, depth) for method in methods if depth <= info.max_depths[method]] if depth else [PLAIN]
         lanes = tuple(LaneSetting(f"sweep {method} {depth}", method, depth) for method, depth in settings)
-        messages = (Message("user", contest.prompts[0].turns[0]),)
-        request = Request(messages, lanes, contest.sampling, SWEEP_STEPS * (depth + 1) + 1)
-        yield from _steps(engine, request)
+        yield Request(messages, lanes, contest.sampling, SWEEP_STEPS * (depth + 1) + 1)
 
 
 def play(engine: Engine, contest: Contest) -> Generator[tuple[Round, Event]]:
@@ -71,24 +93,25 @@ def play(engine: Engine, contest: Contest) -> Generator[tuple[Round, Event]]:
 
     Raises `PeagleError` when a lane fails, `BadInputError` for what the engine refuses.
     """
-    serial = itertools.count(1)
-    orders = itertools.cycle(_rotations(contest.settings))
-    candidates = CANDIDATES if contest.checked else 0
-    for _, prompt in itertools.product(range(contest.repeats), contest.prompts):
-        messages: list[Message] = []
-        for turn in prompt.turns:
-            messages.append(Message("user", turn))
-            number = next(serial)
-            lanes = tuple(LaneSetting(lane_name(setting, number), *setting) for setting in next(orders))
-            request = Request(tuple(messages), lanes, contest.sampling, contest.max_tokens, candidates)
-            current = Round(prompt.category)
-            for event in engine.run(request):
-                if isinstance(event, Failed):
-                    raise PeagleError(event.message, event.hint)
-                current.add(event)
-                yield current, event
-            # All lanes go on with the same reply: the first lane's.
-            messages.append(Message("assistant", current.replies[contest.settings[0]].text))
+    for current, request in rounds(contest):
+        for event in engine.run(request):
+            _check(event)
+            current.add(event)
+            yield current, event
+
+
+def sweep(engine: Engine, contest: Contest) -> Iterator[DraftBatch]:
+    """A few steps at every depth of the contest's methods."""
+    for request in sweep_requests(contest, engine.info):
+        with contextlib.closing(engine.run(request)) as events:
+            taken = dict.fromkeys((lane.name for lane in request.lanes), 0)
+            for event in events:
+                _check(event)
+                if isinstance(event, DraftBatch) and not event.prefill:
+                    taken[event.lane] += 1
+                    yield event
+                    if min(taken.values()) >= SWEEP_STEPS:
+                        break
 
 
 def lane_name(setting: Setting, number: int) -> str:
@@ -97,18 +120,9 @@ def lane_name(setting: Setting, number: int) -> str:
     return f"{method} {depth} #{number}"
 
 
-def _steps(engine: Engine, request: Request) -> Iterator[DraftBatch]:
-    """Each lane's first steps; the request is ended when all have taken enough."""
-    with contextlib.closing(engine.run(request)) as events:
-        taken = dict.fromkeys((lane.name for lane in request.lanes), 0)
-        for event in events:
-            if isinstance(event, Failed):
-                raise PeagleError(event.message, event.hint)
-            if isinstance(event, DraftBatch) and not event.prefill:
-                taken[event.lane] += 1
-                yield event
-                if min(taken.values()) >= SWEEP_STEPS:
-                    return
+def _check(event: Event) -> None:
+    if isinstance(event, Failed):
+        raise PeagleError(event.message, event.hint)
 
 
 def _rotations(settings: Sequence[Setting]) -> list[tuple[Setting, ...]]:

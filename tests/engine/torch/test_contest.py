@@ -48,7 +48,7 @@ def test_every_lane_answers_every_turn_on_its_own_cache(engine: TorchEngine) -> 
     asked = a_contest(repeats=2)
     played = list(contest.play(engine, asked))
     rounds, events = list(dict.fromkeys(current for current, _ in played)), [event for _, event in played]
-    assert len(rounds) == asked.rounds == 8
+    assert len(rounds) == asked.size == 8
     assert [each.category for each in rounds] == ["turns", "turns", "one", "one"] * 2
     started = [event for event in events if isinstance(event, Started)]
     assert len({event.lane for event in started}) == len(started) == 8 * len(SETTINGS)

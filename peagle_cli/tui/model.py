@@ -62,9 +62,9 @@ def token_kind(batch: DraftBatch, position: int) -> Kind:
     return Kind.BONUS if batch.accepted == len(batch.drafted) else Kind.CORRECTION
 
 
-def one_line(token: Token) -> str:
-    """A token's text with visible line breaks and tabs, safe to show within a line."""
-    return printable(token.text).translate(_ONE_LINE)
+def one_line(text: str) -> str:
+    """`text` with visible line breaks and tabs, safe to show within a line."""
+    return printable(text).translate(_ONE_LINE)
 
 
 def change_text(changed: Changed) -> str:
@@ -137,7 +137,7 @@ class Transcript:
             self._add_token(token, batch, position)
         for position, token in enumerate(rejected, batch.accepted):
             kind = Kind.REJECTED if position == batch.accepted else Kind.DISCARDED
-            self._add(one_line(token), kind, batch.step, position)
+            self._add(one_line(token.text), kind, batch.step, position)
         for token in tokens[batch.accepted :]:
             self._add_token(token, batch, batch.accepted)
 

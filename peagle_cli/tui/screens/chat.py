@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Footer, Static
+from textual.widgets import Footer, Static, TextArea
 
 from peagle_cli.engine.protocol import Command, Pause, Request, Resume, Step, Stop
 from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError, PeagleError
@@ -29,7 +29,8 @@ from peagle_cli.tui.widgets.status import Situation, StatusLine
 from peagle_cli.tui.widgets.transcript import DEPTH, Rejected, TranscriptView
 
 _FRAMES_PER_S = 30
-_FRAMES_PER_FIGURE = 8  # figures and plots change about four times a second: often enough to read
+_FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
+"""Figures change about four times a second, which is often enough to read; a plot takes longer to draw."""
 _NOTICE_S = 3.0
 _REJECTED: dict[Rejected, str] = {
     "first": "Showing the drafts that were rejected.",
@@ -95,6 +96,7 @@ class ChatScreen(Screen[None]):
         self._view.show(self._transcript)
         self._timer = self.set_interval(1 / _FRAMES_PER_S, self._drain, pause=True)
         self._prompt.focus()
+        self._show_state()
         if self._waiting is not None:
             self._add_prompt(self._waiting)
         self.call_after_refresh(self.action_restart)
@@ -118,9 +120,14 @@ class ChatScreen(Screen[None]):
             self._take(update)
         if updates:
             self._view.update()
-            self._side.show_batches(self._conversation.reply)
-        if self._frame % _FRAMES_PER_FIGURE == 0 or not self._session.busy:
-            self._show_figures()
+        ended, reply = not self._session.busy, self._conversation.reply
+        if ended or self._frame % _FRAMES_PER_BATCHES == 0:
+            self._side.show_batches(reply)
+        if ended or self._frame % _FRAMES_PER_FIGURES == 0:
+            self._side.show_figures(reply)
+            self.query_one("#strip", Figures).show(reply)
+        if ended or self._frame % _FRAMES_PER_PLOT == 0:
+            self._side.show_course(reply)
 
     def _take(self, update: Update) -> None:
         match update:
@@ -183,6 +190,11 @@ class ChatScreen(Screen[None]):
             self._waiting = message.text
             self._add_prompt(message.text)
             self._ask_waiting()
+
+    @on(TranscriptView.Typed)
+    def _typed(self, message: TranscriptView.Typed) -> None:
+        self._prompt.focus()
+        self._prompt.insert(message.text)
 
     def _obey(self, line: str) -> None:
         try:
@@ -288,8 +300,7 @@ class ChatScreen(Screen[None]):
         self._transcript = Transcript()
         self._transcript.add_legend()
         self._view.show(self._transcript)
-        self._side.show_batches(None)
-        self._show_figures()
+        self.receive([])
 
     def action_rejected(self) -> None:
         """Show the rejected drafts, also what was drafted behind them, or neither."""
@@ -309,7 +320,7 @@ class ChatScreen(Screen[None]):
 
     def action_help(self) -> None:
         """What the screen shows, and its keys."""
-        self.app.push_screen(HelpScreen([*TranscriptView.BINDINGS, *Prompt.BINDINGS, *self.BINDINGS]))
+        self.app.push_screen(HelpScreen([*self.BINDINGS, *TranscriptView.BINDINGS, *Prompt.BINDINGS]))
 
     def action_write(self) -> None:
         """Go to the prompt."""
@@ -358,10 +369,6 @@ class ChatScreen(Screen[None]):
     def _side(self) -> Side:
         return self.query_one(Side)
 
-    def _show_figures(self) -> None:
-        self._side.show_figures(self._conversation.reply)
-        self.query_one("#strip", Figures).show(self._conversation.reply)
-
     def _show_setting(self) -> None:
         self.query_one(ChatHeader).describe(self._conversation.info, self._conversation.wanted)
 
@@ -371,7 +378,7 @@ class ChatScreen(Screen[None]):
         self.refresh_bindings()
 
     @on(TranscriptView.Followed)
-    @on(Prompt.Changed)
+    @on(TextArea.Changed)
     def _show_state(self) -> None:
         """Say in the status line what is going on."""
         self._leaving = False

@@ -1,7 +1,5 @@
 """Acceptance by draft position, as columns."""
 
-from rich.text import Text
-
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -19,18 +17,18 @@ class Acceptance(Panel):
     def set_positions(self, deepest: int) -> None:
         """Make room for drafts of up to `deepest` tokens."""
         self._positions = deepest
-        self.refresh()
+        self.redraw()
 
-    def render(self) -> Text:
+    def draw(self) -> list[Pieces]:
         """Draw it."""
         title = [self.ink("accepted by position, %", "title")]
         if not self._positions:
-            return self.lines([title])
+            return [title]
         cells = max(_MIN_COLUMN, min(6, self.size.width // self._positions))
         shares = self.reply.metrics.per_position_acceptance if self.reply else ()
         height = max(1, self.size.height - _WORDS)
         bars = [self._bars(level, height, cells, shares) for level in reversed(range(height))]
-        return self.lines([title, *bars, self._names(cells), self._numbers(cells, shares)])
+        return [title, *bars, self._names(cells), self._numbers(cells, shares)]
 
     def _bars(self, level: int, height: int, cells: int, shares: tuple[float, ...]) -> Pieces:
         """One line of all columns: `level` counts from the bottom."""

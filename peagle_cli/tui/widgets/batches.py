@@ -1,7 +1,6 @@
 """The latest batches, a row each: a cell per drafted token, and what the target said after the accepted ones."""
 
 from rich.cells import cell_len, set_cell_size
-from rich.text import Text
 
 from peagle_cli.trace.events import DraftBatch, Token
 from peagle_cli.tui.model import Kind, one_line, token_kind
@@ -23,16 +22,16 @@ class Batches(Panel):
     def set_positions(self, deepest: int) -> None:
         """Make room for drafts of up to `deepest` tokens."""
         self._cells = deepest
-        self.refresh()
+        self.redraw()
 
-    def render(self) -> Text:
+    def draw(self) -> list[Pieces]:
         """Draw it."""
         count = max(0, self.size.height - 1)
         latest = list(self.reply.batches)[: -count - 1 : -1] if self.reply else []
         cells, word = self._widths()
         head = f"{'step':>{_STEP - 1}} {'drafts':<{cells}} {'':>{word}}   {'target':<{word}}"
         title = [self.ink(set_cell_size(head, max(0, self.size.width - _KEPT)), "title"), self.ink(" kept", "title")]
-        return self.lines([title, *(self._row(batch, cells, word) for batch in latest)])
+        return [title, *(self._row(batch, cells, word) for batch in latest)]
 
     def _widths(self) -> tuple[int, int]:
         """Cells for the marks, cells for each of the two words."""
@@ -60,7 +59,7 @@ class Batches(Panel):
 
 def word_of(token: Token) -> str:
     """A token in a table: no white space goes unseen."""
-    text = one_line(token) or _NOTHING
+    text = one_line(token.text) or _NOTHING
     return text.replace(" ", _SPACE) if not text.strip() else text.strip()
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from peagle_cli.trace.metrics import Metrics
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 
@@ -14,10 +12,10 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 class Figures(Panel):
     """A table where there is room, one line where there is not."""
 
-    def render(self) -> Text:
+    def draw(self) -> list[Pieces]:
         """Draw it."""
         metrics = self.reply.metrics if self.reply else Metrics()
-        return self.lines([self._line(metrics)] if self.size.height == 1 else self._table(metrics))
+        return [self._line(metrics)] if self.size.height == 1 else self._table(metrics)
 
     def _table(self, m: Metrics) -> list[Pieces]:
         room = max(0, self.size.width - _LABEL - _NUMBER - 2)

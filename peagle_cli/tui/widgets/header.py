@@ -1,12 +1,12 @@
 """The top of the screen: what is running, and how it drafts."""
 
-from rich.text import Text
-
 from peagle_cli.engine.protocol import EngineInfo, LaneSetting
 from peagle_cli.trace.events import METHOD_NAMES
+from peagle_cli.tui.model import one_line
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 
 _METER, _METER_FROM = 16, 76  # deeper drafters, and narrower screens, get a number only
+_NAME = max(len(name) for name in METHOD_NAMES.values())
 
 
 class ChatHeader(Panel):
@@ -20,43 +20,31 @@ class ChatHeader(Panel):
     def describe(self, info: EngineInfo | None, setting: LaneSetting | None) -> None:
         """Show this engine and this method and depth."""
         self._info, self._setting = info, setting
-        self.refresh()
+        self.redraw()
 
-    def render(self) -> Text:
+    def draw(self) -> list[Pieces]:
         """Draw it."""
         name = [self.ink("peagle", "title"), self.ink("  ", "label")]
         if self._info is None or self._setting is None:
-            return self.lines([name, []])
+            return [name, []]
         info, setting = self._info, self._setting
         drafter = info.drafters.get(setting.method)
-        top = self._spread([*name, self.ink(info.model, "hero")], self._method(info, setting))
+        top = self.spread([*name, self.ink(one_line(info.model), "hero")], self._method(info, setting))
         machine = info.machine
         parts = (info.engine, machine.device, machine.dtype, f"{machine.weights} weights")
-        bottom = self._spread(
+        bottom = self.spread(
             [self.ink(" · ".join(parts), "label")],
-            [self.ink(f"drafter {drafter}" if drafter else "no drafter", "label")],
+            [self.ink(f"drafter {one_line(drafter)}" if drafter else "no drafter", "label")],
         )
-        return self.lines([top, bottom])
+        return [top, bottom]
 
     def _method(self, info: EngineInfo, setting: LaneSetting) -> Pieces:
-        name = self.ink(METHOD_NAMES[setting.method], "value")
         deepest = max(info.max_depths.values(), default=0)
-        if setting.method == "none":
-            return [name]
+        depth = 0 if setting.method == "none" else setting.depth
         shown = deepest <= _METER and self.size.width >= _METER_FROM
-        meter = "▰" * setting.depth + "▱" * (deepest - setting.depth) + " " if shown else ""
         return [
-            name,
+            self.ink(f"{METHOD_NAMES[setting.method]:<{_NAME}}", "value"),
             self.ink("  depth ", "label"),
-            self.ink(meter, "accepted"),
-            self.ink(f"{setting.depth:>2}", "hero"),
+            self.ink("▰" * depth + "▱" * (deepest - depth) + " " if shown else "", "accepted"),
+            self.ink("–".rjust(2) if setting.method == "none" else f"{depth:>2}", "hero"),
         ]
-
-    def _spread(self, left: Pieces, right: Pieces) -> Pieces:
-        """Both ends of a line; the right one is kept whole, the left one cut where they meet."""
-        room = self.size.width - sum(len(text) for text, _ in right) - 2
-        cut: Pieces = []
-        for text, style in left:
-            cut.append((text[: max(0, room)], style))
-            room -= len(text)
-        return [*cut, self.ink(" " * max(2, room + 2), "label"), *right]

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from rich.style import Style
-from rich.text import Text
+from rich.segment import Segment
+from textual.strip import Strip
 from textual.widget import Widget
 
 from peagle_cli.tui.conversation import Reply
@@ -11,37 +11,61 @@ from peagle_cli.tui.conversation import Reply
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _INKS = ("title", "label", "value", "hero", "draft", "target", "accepted", "bonus", "correction", "rejected", "off")
 
-Pieces = list[tuple[str, Style]]
-"""One line of a panel: pieces of text and their styles."""
+Pieces = list[Segment]
+"""One line of a panel."""
 
 
 class Panel(Widget):
-    """Draws figures of one reply as text, in cells that never move."""
+    """Draws figures of one reply as text, in cells that never move.
 
-    DEFAULT_CSS = "Panel { text-wrap: nowrap; text-overflow: clip; }"
+    Lines become strips without a detour through Textual's text layout, which would cost more than all figures do.
+    """
+
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"panel--{ink}" for ink in _INKS}
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self.reply: Reply | None = None
+        self._strips: list[Strip] | None = None
 
     def show(self, reply: Reply | None) -> None:
         """Show this reply's figures as of now."""
         self.reply = reply
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw again, for what is shown has changed."""
+        self._strips = None
         self.refresh()
 
-    def ink(self, text: str, name: str) -> tuple[str, Style]:
-        """A piece of text in a named style."""
-        return text, self.get_component_rich_style(f"panel--{name}")
+    def draw(self) -> list[Pieces]:
+        """The lines to show in `self.size`, from the top. Lines that are too long are cut."""
+        raise NotImplementedError
 
-    def lines(self, lines: list[Pieces]) -> Text:
-        """Lines as one text, cut at the panel's edge."""
-        text = Text(end="")
-        for number, pieces in enumerate(lines):
-            text.append("\n" if number else "")
-            for piece, style in pieces:
-                text.append(piece, style)
-        return text
+    def ink(self, text: str, name: str) -> Segment:
+        """A piece of text in a named style."""
+        return Segment(text, self.get_component_rich_style(f"panel--{name}"))
+
+    def spread(self, left: Pieces, right: Pieces) -> Pieces:
+        """Both ends of a line; the right one is kept whole, the left one cut where they meet."""
+        return [*Strip(left).adjust_cell_length(max(0, self.size.width - Strip(right).cell_length)), *right]
+
+    def render_line(self, y: int) -> Strip:
+        """One line."""
+        if self._strips is None:
+            self._strips = [
+                Strip(pieces).adjust_cell_length(self.size.width, self.rich_style) for pieces in self.draw()
+            ]
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self.redraw()
+
+    def notify_style_update(self) -> None:
+        """Draw in the new style."""
+        super().notify_style_update()
+        self._strips = None
 
 
 def bar(share: float, cells: int) -> str:

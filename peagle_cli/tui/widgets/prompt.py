@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.message import Message
 from textual.widgets import TextArea
 
@@ -13,8 +14,8 @@ class Prompt(TextArea):
     """Enter sends, Ctrl+J (and Shift+Enter, where the terminal tells it apart) begins a new line, ↑ recalls."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "send", key_display="⏎", tooltip="Send", id="prompt.send", priority=True),
-        Binding("ctrl+j,shift+enter", "newline", "newline", tooltip="New line", id="prompt.newline", priority=True),
+        Binding("enter", "send", "send", key_display="⏎", tooltip="Send", id="prompt.send"),
+        Binding("ctrl+j,shift+enter", "newline", "newline", tooltip="New line", id="prompt.newline"),
         Binding("up", "recall(-1)", "Prompt before", show=False, id="prompt.previous"),
         Binding("down", "recall(1)", "Prompt after", show=False, id="prompt.next"),
         Binding("tab", "complete", "Complete; go to the transcript", show=False, id="prompt.complete"),
@@ -38,6 +39,7 @@ class Prompt(TextArea):
             highlight_cursor_line=False,
             placeholder="Ask something, or / for commands",
         )
+        self.cursor_blink = False  # nothing moves while nothing happens
         self._history: list[str] = []
         self._recalled = 0  # how many steps back from the line being written
         self._draft = ""
@@ -56,6 +58,15 @@ class Prompt(TextArea):
         """Propose the rest of a command."""
         at_end = self.cursor_location == self.document.end
         self.suggestion = completion(self.text) if at_end else ""
+
+    async def _on_key(self, event: Key) -> None:
+        """Obey this widget's own bindings at once: by the usual way they would overtake, or be overtaken by, letters
+        typed quickly before or after them."""
+        active = self.screen.active_bindings.get(event.key)
+        if active is not None and active.node is self:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(active.binding.action)
 
     def action_send(self) -> None:
         """Hand over what is written."""

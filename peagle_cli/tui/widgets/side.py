@@ -11,7 +11,7 @@ from peagle_cli.tui.widgets.speed import SpeedPlot
 
 
 class Side(Vertical):
-    """Shows one reply. Batches may be drawn at every frame; the rest is read, so it changes less often."""
+    """Shows one reply. Each of the three can be shown at a pace of its own."""
 
     def compose(self) -> ComposeResult:
         """The panels, in the order in which they matter."""
@@ -30,7 +30,10 @@ class Side(Vertical):
         self.query_one(Batches).show(reply)
 
     def show_figures(self, reply: Reply | None) -> None:
-        """Show all figures as of now."""
+        """Show the figures as of now."""
         self.query_one(Figures).show(reply)
         self.query_one(Acceptance).show(reply)
+
+    def show_course(self, reply: Reply | None) -> None:
+        """Show the speed's course as of now."""
         self.query_one(SpeedPlot).show(reply)

@@ -7,6 +7,7 @@ from textual_plotext import PlotextPlot
 
 from peagle_cli.tui.conversation import Reply
 
+_POINTS_PER_CELL = 2
 _Rgb = tuple[int, int, int]
 
 
@@ -24,9 +25,10 @@ class SpeedPlot(PlotextPlot):
         plot.clear_figure()
         plot.frame(False)
         if reply is not None and len(reply.speeds) > 1:
-            seconds, speeds = zip(*reply.speeds, strict=True)
+            thinned = reply.speeds[:: max(1, len(reply.speeds) // (_POINTS_PER_CELL * max(1, self.size.width)))]
+            seconds, speeds = zip(*thinned, strict=True)
             top = ceil(max(speeds) / 10) * 10
-            plot.plot(seconds, speeds, marker="braille", color=self._color("token-accepted"), fillx=True)
+            plot.plot(seconds, speeds, marker="hd", color=self._color("token-accepted"), fillx=True)
             for second in reply.changes:
                 plot.vline(second, color=self._color("accent"))
             plot.ylim(0, top)

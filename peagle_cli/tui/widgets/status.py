@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
-from rich.text import Text
-
 from peagle_cli.models.progress import Progress
-from peagle_cli.text import printable
 from peagle_cli.tui.commands import matching
+from peagle_cli.tui.model import one_line
 from peagle_cli.tui.session import Phase
-from peagle_cli.tui.widgets.panel import Panel, bar
+from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 
 _BAR = 20
 _MEGABYTE = 1e6
@@ -43,16 +40,15 @@ class StatusLine(Panel):
         """Say something in particular."""
         self._say(message, "", "correction")
 
-    def render(self) -> Text:
+    def draw(self) -> list[Pieces]:
         """Draw it."""
         message, hint, style = self._shown
-        room = max(0, self.size.width - cell_len(hint) - 2)
-        return self.lines([[self.ink(set_cell_size(message, room), style), self.ink("  " + hint, "label")]])
+        return [self.spread([self.ink(message, style)], [self.ink(f"  {hint}", "label")])]
 
     def _say(self, message: str, hint: str, style: str) -> None:
         if (message, hint, style) != self._shown:
             self._shown = (message, hint, style)
-            self.refresh()
+            self.redraw()
 
 
 def status(now: Situation) -> tuple[str, str, str]:
@@ -80,7 +76,7 @@ def status(now: Situation) -> tuple[str, str, str]:
 
 def progress_text(progress: Progress) -> str:
     """A stage of loading as one line, with a bar where its size is known."""
-    stage = printable(progress.stage)
+    stage = one_line(progress.stage)
     if not progress.total:
         return f"{stage} …"
     scale, unit = (_MEGABYTE, " MB") if progress.unit == "bytes" else (1, "")

@@ -6,6 +6,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.events import Key, Paste
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -41,17 +42,24 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("space", "screen.pause", "pause", key_display="space", id="watch.pause"),
         Binding("full_stop", "screen.step", "step", key_display=".", id="watch.step"),
         Binding("r", "screen.rejected", "rejected", id="watch.rejected"),
-        Binding("enter,slash", "screen.write", "write", key_display="⏎", tooltip="Go to the prompt", id="watch.write"),
-        Binding("g,home", "scroll_home", "To the beginning", show=False, id="watch.top"),
-        Binding("G,end", "scroll_end", "To the end", show=False, id="watch.bottom"),
-        Binding("k,up", "scroll_up", "A line up", show=False, id="watch.up"),
-        Binding("j,down", "scroll_down", "A line down", show=False, id="watch.down"),
+        Binding("enter", "screen.write", "write", key_display="⏎", tooltip="Go to the prompt", id="watch.write"),
+        Binding("home", "scroll_home", "To the beginning", show=False, id="watch.top"),
+        Binding("end", "scroll_end", "To the end", show=False, id="watch.bottom"),
+        Binding("up", "scroll_up", "A line up", show=False, id="watch.up"),
+        Binding("down", "scroll_down", "A line down", show=False, id="watch.down"),
     ]
 
     rejected: reactive[Rejected] = reactive[Rejected]("first", init=False)
 
     class Followed(Message):
         """The view began or ceased to follow the transcript's end."""
+
+    class Typed(Message):
+        """The reader writes here what is meant for the prompt."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -99,6 +107,17 @@ class TranscriptView(ScrollView, can_focus=True):
         """Wrap for the new width, with the same words in view."""
         if self.scrollable_content_region.width != self._layout.width:
             self._lay_out()
+
+    def on_key(self, event: Key) -> None:
+        """Pass on letters that mean nothing here."""
+        if event.is_printable and event.character and event.key not in self.screen.active_bindings:
+            event.stop()
+            self.post_message(self.Typed(event.character))
+
+    def on_paste(self, event: Paste) -> None:
+        """Pass on what is pasted."""
+        event.stop()
+        self.post_message(self.Typed(event.text))
 
     def notify_style_update(self) -> None:
         """Forget what was drawn in another style."""

@@ -1,0 +1,104 @@
+"""One lane of a race: its text in colours, its figures, and how far it has come on its own clock."""
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from peagle_cli.tui.race import Race, Runner
+from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
+from peagle_cli.tui.widgets.transcript import TranscriptView
+
+_ONE_LINE_FROM = 64  # cells in which name and figures fit side by side
+_NAME = 10
+_FLAG = "⚑"
+
+
+class LaneText(TranscriptView, can_focus=False):
+    """The reply; the lanes' keys are the screen's."""
+
+
+class LaneFigures(Panel):
+    """The lane's name and figures: on one line where there is room, else on two."""
+
+    def __init__(self, race: Race, runner: Runner) -> None:
+        super().__init__()
+        self._race = race
+        self._runner = runner
+
+    def draw(self) -> list[Pieces]:
+        """Draw it."""
+        name = self.ink(self._runner.name.ljust(_NAME), "hero" if self._runner.finished else "title")
+        if self.size.width >= _ONE_LINE_FROM:
+            figures = [*self._per_step(), *self._speed(), *self._clock()]
+            room = self.size.width - len(name.text) - sum(len(piece.text) for piece in figures) - 2
+            return [[name, *self._track(room), self.ink("  ", "label"), *figures]]
+        clock = self._clock()
+        room = self.size.width - sum(len(piece.text) for piece in clock) - 1
+        return [
+            self.spread([name], self._speed()),
+            [*self._track(room), self.ink(" ", "label"), *clock],
+        ]
+
+    def _per_step(self) -> Pieces:
+        length = self._runner.reply.metrics.mean_acceptance_length
+        number = "1.00" if length is None else f"{length:.2f}"
+        return [self.ink(number, "value"), self.ink("/step ", "label")]
+
+    def _speed(self) -> Pieces:
+        speed = self._runner.reply.metrics.tokens_per_second
+        lead = [] if self.size.width >= _ONE_LINE_FROM else [*self._per_step(), self.ink(" ", "label")]
+        return [*lead, self.ink("   –" if speed is None else f"{speed:>4.0f}", "hero"), self.ink(" tok/s", "label")]
+
+    def _clock(self) -> Pieces:
+        place = self._place()
+        return [
+            self.ink(f"{self._runner.clock_s:>6.2f} s", "value" if self._runner.finished else "label"),
+            self.ink(f" {_FLAG}{place}" if place else "   ", "hero"),
+        ]
+
+    def _place(self) -> int | None:
+        """In which order the lanes have come to their end, each by its own clock; None while this one runs."""
+        if not self._runner.finished:
+            return None
+        return 1 + sum(r.finished and r.clock_s < self._runner.clock_s for r in self._race.runners)
+
+    def _track(self, room: int) -> Pieces:
+        tokens = self._runner.reply.metrics.tokens
+        share = 1.0 if self._runner.finished else tokens / self._race.contest.max_tokens
+        return [self.ink(bar(share, max(0, room)), "draft")]
+
+
+class LanePane(Vertical):
+    """Shows one runner of a race."""
+
+    def __init__(self, race: Race, runner: Runner) -> None:
+        super().__init__()
+        self._runner = runner
+        self._shown = runner.transcript
+        self._spans = 0
+        self._figures = LaneFigures(race, runner)
+        self._text = LaneText()
+
+    def compose(self) -> ComposeResult:
+        """Figures above the text."""
+        yield self._figures
+        yield self._text
+
+    def on_mount(self) -> None:
+        """Show the reply as it is."""
+        self._text.show(self._shown)
+
+    def show_text(self) -> None:
+        """Show what the reply has got since the last call."""
+        if not self.is_mounted:
+            return
+        if self._runner.transcript is not self._shown:
+            self._shown = self._runner.transcript
+            self._spans = len(self._shown.spans)
+            self._text.show(self._shown)
+        elif len(self._shown.spans) > self._spans:
+            self._spans = len(self._shown.spans)
+            self._text.update()
+
+    def show_figures(self) -> None:
+        """Show the figures as of now."""
+        self._figures.redraw()

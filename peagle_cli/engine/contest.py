@@ -17,8 +17,8 @@ from peagle_cli.trace.events import DraftBatch, Event, Failed, Message, Method, 
 from peagle_cli.trace.lossless import CANDIDATES
 from peagle_cli.trace.rounds import PLAIN, Round, Setting
 
-SWEEP_STEPS = 10
-"""Steps at every depth whose costs are measured; run before the rounds, they warm the engine up, too."""
+SWEEP_STEPS = 6
+"""Steps whose costs are measured at every depth, on the way up and once more on the way down."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,16 @@ def rounds(contest: Contest) -> Iterator[tuple[Round, Request]]:
 
 
 def sweep_requests(contest: Contest, info: EngineInfo) -> Iterator[Request]:
-    """A request for each depth of the contest's methods, on its first prompt, plain decoding first. Each can be ended as
-    soon as every lane has taken `SWEEP_STEPS` steps."""
+    """Requests for every depth of the contest's methods, on its first prompt, up and down again: what disturbs the
+    machine for a moment then meets each depth once at most. Each can be ended as soon as every lane has taken
+    `SWEEP_STEPS` steps. Lanes keep their names, and so their caches: only the first requests process the prompt.
+    """
     methods = sorted({method for method, _ in contest.settings if method != "none"})
     deepest = max((info.max_depths[method] for method in methods), default=0)
     messages = (*contest.history, Message("user", contest.prompts[0].turns[0]))
-    for depth in range(deepest + 1):
+    for depth in (*range(deepest + 1), *reversed(range(deepest + 1))):
         settings = [(method, depth) for method in methods if depth <= info.max_depths[method]] if depth else [PLAIN]
-        lanes = tuple(LaneSetting(f"sweep {method} {depth}", method, depth) for method, depth in settings)
+        lanes = tuple(LaneSetting(f"sweep {method}", method, depth) for method, depth in settings)
         yield Request(messages, lanes, contest.sampling, SWEEP_STEPS * (depth + 1) + 1)
 
 

@@ -4,8 +4,9 @@ Drafting depends on method and depth, verifying on the number of drafted tokens 
 depend on the length of the context; here that is whatever it was while measuring.
 """
 
+import math
 from collections.abc import Iterable, Mapping
-from statistics import fmean, median
+from statistics import fmean, quantiles
 
 from peagle_cli.trace.events import DraftBatch, Method
 
@@ -61,10 +62,24 @@ def interpolate(points: Mapping[int, float], x: float) -> float:
 def _estimate(own: Mapping[int, list[float]], shape: Mapping[int, list[float]] | None, x: int) -> float:
     if not shape:
         return interpolate({depth: fmean(times) for depth, times in own.items()}, x)
-    curve = {depth: median(times) for depth, times in shape.items()}  # few steps each: one hiccup must not bend it
+    curve = _shape(shape)
     expected = sum(interpolate(curve, depth) * len(times) for depth, times in own.items())
     level = sum(map(sum, own.values())) / expected if expected > 0 else 1.0
     return level * interpolate(curve, x)
+
+
+def _shape(times: Mapping[int, list[float]]) -> dict[int, float]:
+    """The curve behind a few steps at every depth.
+
+    What disturbs a step only ever adds to it, and more tokens never cost less: so each depth takes what its quick steps
+    took, and no more than any deeper one.
+    """
+    curve: dict[int, float] = {}
+    least = math.inf
+    for depth in sorted(times, reverse=True):
+        least = min(least, quantiles([*times[depth], min(times[depth])], n=4)[0])
+        curve[depth] = least
+    return curve
 
 
 def _with_origin(times: Mapping[int, list[float]]) -> dict[int, list[float]]:

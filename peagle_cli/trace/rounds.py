@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Event, Method, Started
+from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Event, Finished, Method, Started
 from peagle_cli.trace.metrics import Metrics
 
 Setting = tuple[Method, int]
@@ -20,11 +20,12 @@ def name_of(setting: Setting) -> str:
 
 @dataclass
 class Reply:
-    """A lane's answer to one prompt."""
+    """A lane's answer to one prompt; `finished` is None until it has come to its end."""
 
     started: Started
     batches: list[DraftBatch] = field(default_factory=list)
     metrics: Metrics = field(default_factory=Metrics)
+    finished: Finished | None = None
 
     @property
     def setting(self) -> Setting:
@@ -46,6 +47,8 @@ class Reply:
         self.metrics.add(event)
         if isinstance(event, DraftBatch):
             self.batches.append(event)
+        elif isinstance(event, Finished):
+            self.finished = event
 
 
 class Round:
@@ -69,6 +72,8 @@ class Round:
         for reply in self._by_lane.values():
             yield reply.started
             yield from reply.batches
+            if reply.finished:
+                yield reply.finished
 
     @property
     def replies(self) -> dict[Setting, Reply]:

@@ -44,3 +44,14 @@ def test_a_sweep_alone_is_enough() -> None:
     costs = StepCosts([], StepCosts(b for depth in (0, 4) for b in machine.run("eagle3", depth, steps=3)))
     assert costs.verify_s(2) == pytest.approx(machine.verify_s(2))
     assert costs.draft_s("eagle3", 2) == pytest.approx(machine.draft_s("eagle3", 2))
+
+
+def test_a_disturbed_sweep_does_not_bend_the_curve() -> None:
+    machine = Machine([0.5] * 10)
+    steps = [b for depth in range(11) for b in machine.run("peagle", depth, steps=12)]
+    slow = [batch(4, draft_s=0.1, verify_s=0.2) if b.depth == 4 else b for b in steps]
+    hiccups = [batch(7, draft_s=0.1, verify_s=0.3) for _ in range(6)]
+    costs = StepCosts(machine.run("peagle", 10, steps=50), StepCosts([*slow, *hiccups]))
+    assert costs.verify_s(7) == pytest.approx(machine.verify_s(7))
+    assert costs.verify_s(4) == pytest.approx(machine.verify_s(5)), "no more than a deeper step"
+    assert costs.draft_s("peagle", 4) == pytest.approx(machine.draft_s("peagle", 5))

@@ -75,7 +75,6 @@ class RaceScreen(Screen[LaneSetting | None]):
     goes on when the race is over; without one, leaving ends the program with the report.
     """
 
-    CSS_PATH = "../race.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "p", "photo_finish", "photo finish", tooltip="The last round again, in true proportion", id="race.photo"

@@ -10,9 +10,9 @@ import msgspec
 
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.protocol import Command, EngineInfo, LaneSetting, Message, Request, SetDepth, SetMethod
+from peagle_cli.engine.validate import check_lane, check_method
 from peagle_cli.errors import BadInputError
 from peagle_cli.trace.events import (
-    METHOD_NAMES,
     Changed,
     DraftBatch,
     Event,
@@ -98,17 +98,17 @@ class Conversation:
         self.options = options
         self.info: EngineInfo | None = None
         self.wanted: LaneSetting | None = None
-        self.prompts: list[str] = []
         self.reply: Reply | None = None
         self._turns: list[Message] = []
 
     def engine_opened(self, info: EngineInfo) -> None:
-        """The engine is known; what was wanted before stays wanted."""
-        self.info = info
-        wanted = self.wanted
-        method = wanted.method if wanted else self.options.method
-        depth = wanted.depth if wanted else self.options.depth
-        self.wanted = starting_lane(info, method, depth, LANE)
+        """The engine is known; what was wanted before stays wanted.
+
+        Raises `BadInputError` when the options ask for what this engine cannot do.
+        """
+        wanted = self.wanted or starting_lane(info, self.options.method, self.options.depth, LANE)
+        check_lane(wanted, info)
+        self.info, self.wanted = info, wanted
 
     @property
     def deepest(self) -> int:
@@ -117,77 +117,72 @@ class Conversation:
 
     def deepen(self, by: int) -> list[Command]:
         """Draft deeper by so much; see `set_depth`."""
-        return self.set_depth(self._known().depth + by)
+        _, wanted = self._known()
+        return self.set_depth(wanted.depth + by)
 
     def set_depth(self, depth: int) -> list[Command]:
         """Draft so many tokens per step; the commands that tell a running reply.
 
         Raises `BadInputError` where that cannot be.
         """
-        wanted = self._known()
-        name = METHOD_NAMES[wanted.method]
+        info, wanted = self._known()
         if wanted.method == "none":
             raise BadInputError("Plain decoding drafts nothing: change the method first.")
-        deepest = self._max_depth(wanted.method)
-        if not 0 <= depth <= deepest:
-            raise BadInputError(f"{name} drafts from 0 to {deepest} tokens here.")
-        self.wanted = LaneSetting(LANE, wanted.method, depth)
+        setting = LaneSetting(LANE, wanted.method, depth)
+        check_lane(setting, info)
+        self.wanted = setting
         return [SetDepth(LANE, depth)]
 
     def next_method(self) -> list[Command]:
         """Draft by the next of the engine's methods; see `set_method`."""
-        wanted = self._known()
-        methods = self.info.methods if self.info else ()
-        return self.set_method(methods[(methods.index(wanted.method) + 1) % len(methods)])
+        info, wanted = self._known()
+        return self.set_method(info.methods[(info.methods.index(wanted.method) + 1) % len(info.methods)])
 
     def set_method(self, method: Method) -> list[Command]:
         """Draft by `method`, as deep as before if that drafter can; the commands that tell a running reply.
 
         Raises `BadInputError` where no drafter for it is loaded.
         """
-        wanted = self._known()
-        assert self.info is not None
-        if method not in self.info.methods:
-            raise BadInputError(f"No {METHOD_NAMES[method]} drafter is loaded for this model.")
+        info, wanted = self._known()
+        check_method(method, info)
         if method == "none":
             self.wanted = LaneSetting(LANE, method, wanted.depth)
             return [SetMethod(LANE, method)]
-        depth = wanted.depth or starting_lane(self.info, method, None).depth
-        self.wanted = LaneSetting(LANE, method, min(depth, self._max_depth(method)))
+        depth = wanted.depth or starting_lane(info, method, None).depth
+        self.wanted = LaneSetting(LANE, method, min(depth, info.max_depths[method]))
         return [SetMethod(LANE, method), SetDepth(LANE, self.wanted.depth)]
 
     def ask(self, prompt: str) -> Request:
         """The request for a reply to `prompt`, which becomes the conversation's next turn."""
-        assert self.wanted is not None
+        _, wanted = self._known()
         self._end_turn()
-        self.prompts.append(prompt)
         self._turns.append(Message("user", prompt))
-        return self._request(self.wanted)
+        return self._request(wanted)
 
-    def retry(self) -> Request | None:
-        """The request for another reply to the last prompt, in place of the one it got; None without a prompt."""
-        if self.wanted is None or not self._turns:
-            return None
-        return self._request(self.wanted)
+    def retry(self) -> Request:
+        """The request for another reply to the last prompt, in place of the one it got.
 
-    def refused(self) -> str:
-        """The last prompt was not taken: forget it as a turn, and return it."""
+        Raises `BadInputError` when nothing has been asked.
+        """
+        _, wanted = self._known()
+        if not self._turns:
+            raise BadInputError("There is no prompt to ask again.")
+        return self._request(wanted)
+
+    def refused(self) -> None:
+        """The last prompt was not taken: it is no turn."""
         self.reply = None
-        return self._turns.pop().content
+        self._turns.pop()
 
     def clear(self) -> None:
         """Begin a new conversation."""
         self._turns.clear()
         self.reply = None
 
-    def _known(self) -> LaneSetting:
-        if self.wanted is None:
+    def _known(self) -> tuple[EngineInfo, LaneSetting]:
+        if self.info is None or self.wanted is None:
             raise BadInputError("The engine is still loading.")
-        return self.wanted
-
-    def _max_depth(self, method: Method) -> int:
-        assert self.info is not None
-        return self.info.max_depths.get(method, 0)
+        return self.info, self.wanted
 
     def _request(self, setting: LaneSetting) -> Request:
         options = self.options

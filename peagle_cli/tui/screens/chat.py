@@ -11,16 +11,14 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Footer, Static, TextArea
 
-from peagle_cli.engine.protocol import Command, Pause, Request, Resume, Step, Stop
-from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError, PeagleError
-from peagle_cli.models.progress import Progress
-from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished, Method
+from peagle_cli.engine.protocol import Command
+from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError
+from peagle_cli.trace.events import Method
 from peagle_cli.tui.commands import parse
-from peagle_cli.tui.conversation import Conversation
-from peagle_cli.tui.model import Kind, Transcript
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.screens.help import HelpScreen
-from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Update
+from peagle_cli.tui.session import Phase, Update
+from peagle_cli.tui.talk import Talk
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.header import ChatHeader
 from peagle_cli.tui.widgets.prompt import Prompt
@@ -48,7 +46,7 @@ class ChatScreen(Screen[None]):
         Binding("f4", "screen.deepen(1)", "deeper", tooltip="Draft deeper", id="chat.deeper", group=DEPTH),
         Binding("f5", "screen.pause", "pause", tooltip="Pause, go on", id="chat.pause"),
         Binding("f8", "screen.step", "step", tooltip="Take one step", id="chat.step"),
-        Binding("f9", "screen.rejected", "rejected", tooltip="Show, hide rejected drafts", id="chat.rejected"),
+        Binding("f9", "screen.rejected", "rejected", tooltip="Show more, fewer rejected drafts", id="chat.rejected"),
         Binding("escape", "stop", "stop", key_display="esc", tooltip="Stop the reply", id="chat.stop"),
         Binding("ctrl+r", "restart", "restart", tooltip="Start the engine again", id="chat.restart"),
         Binding("ctrl+c", "interrupt", "Stop; again: leave", show=False, priority=True, id="chat.interrupt"),
@@ -62,13 +60,8 @@ class ChatScreen(Screen[None]):
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
-        self._session = Session(options.spec)
-        self._conversation = Conversation(options)
-        self._transcript = Transcript()
-        self._transcript.add_legend()
-        self._loading: Progress | None = None
-        self._waiting: str | None = options.prompt  # to be asked as soon as the engine is ready
-        self._paused = False
+        self._talk = Talk(options)
+        self._phase: Phase | None = None  # as it was when last shown
         self._leaving = False
         self._frame = 0
         self._notice: Timer | None = None
@@ -76,7 +69,7 @@ class ChatScreen(Screen[None]):
     @property
     def deepest(self) -> int:
         """How deep can be drafted at most."""
-        return self._conversation.deepest
+        return self._talk.conversation.deepest
 
     def compose(self) -> ComposeResult:
         """Header, transcript and figures side by side, status, prompt, keys."""
@@ -93,214 +86,142 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Paint first, then open the engine."""
-        self._view.show(self._transcript)
+        self._view.show(self._talk.transcript)
         self._timer = self.set_interval(1 / _FRAMES_PER_S, self._drain, pause=True)
         self._prompt.focus()
+        if self._talk.waiting is not None:
+            self._prompt.remember(self._talk.waiting)
         self._show_state()
-        if self._waiting is not None:
-            self._add_prompt(self._waiting)
         self.call_after_refresh(self.action_restart)
 
     def on_unmount(self) -> None:
         """Leave no engine behind."""
-        self._session.close()
+        self._talk.session.close()
 
     # What arrives
 
     def _drain(self) -> None:
         self._frame += 1
-        self.receive(self._session.poll())
-        if not self._session.busy:
+        self.receive(self._talk.session.poll())
+        if not self._talk.session.busy:
             self._timer.pause()
 
     def receive(self, updates: Iterable[Update]) -> None:
         """Take in what the engine reported, and draw once."""
         updates = list(updates)
-        for update in updates:
-            self._take(update)
+        try:
+            for update in updates:
+                self._talk.take(update)
+        except BadInputError as error:
+            self.app.exit(error)
         if updates:
             self._view.update()
-        ended, reply = not self._session.busy, self._conversation.reply
-        if ended or self._frame % _FRAMES_PER_BATCHES == 0:
-            self._side.show_batches(reply)
-        if ended or self._frame % _FRAMES_PER_FIGURES == 0:
-            self._side.show_figures(reply)
-            self.query_one("#strip", Figures).show(reply)
-        if ended or self._frame % _FRAMES_PER_PLOT == 0:
-            self._side.show_course(reply)
+        self._show_reply()
+        self._follow_phase()
 
-    def _take(self, update: Update) -> None:
-        match update:
-            case Progress():
-                self._loading = update
-                self._show_state()
-            case Opened(info=info):
-                self._conversation.engine_opened(info)
-                self._side.set_positions(self._conversation.deepest)
-                self._ask_waiting()
-            case NotOpened(error=BadInputError() as error):
-                self.app.exit(error)  # no other try can help
-            case NotOpened(error=error):
-                self._add_error(error)
-            case Refused(error=error):
-                self._add_error(error)
-                self._give_back(self._conversation.refused())
-            case Idle():
-                self._phase_changed()
-                if self._view.has_focus and self._view.following:
-                    self._prompt.focus()
-            case _:
-                self._take_event(update)
-
-    def _take_event(self, event: Event) -> None:
-        reply = self._conversation.reply
-        if reply is None:  # it was cleared away
+    def _follow_phase(self) -> None:
+        """Bring to the new phase what depends on it, the focus too: on the transcript while a reply runs, since single
+        letters act there, on the prompt otherwise; but never away from where someone writes or reads."""
+        before, self._phase = self._phase, self._talk.phase
+        if self._phase is Phase.LOADING:
+            self._show_state()
+        if self._phase is before:
             return
-        reply.add(event)
-        match event:
-            case DraftBatch():
-                self._transcript.add_batch(event)
-            case Changed():
-                self._transcript.add_change(event)
-            case Finished():
-                self._transcript.add_note(reply.closing())
-            case Failed():
-                self._add_error(PeagleError(event.message, event.hint))
-
-    def _add_error(self, error: PeagleError) -> None:
-        self._transcript.add_note(error.message, Kind.ERROR)
-        if error.hint:
-            self._transcript.add_note(error.hint)
-        self._phase_changed()
+        if self._phase is Phase.REPLYING:
+            self._timer.resume()
+            self._view.follow()
+            if not self._prompt.text:
+                self._view.focus()
+        elif self._view.has_focus and self._view.following:
+            self._prompt.focus()
+        self._side.set_positions(self.deepest)
+        self._show_setting()
+        self._show_state()
+        self.refresh_bindings()
 
     # What the user asks for
 
     @on(Prompt.Sent)
     def _sent(self, message: Prompt.Sent) -> None:
         self._prompt.remember(message.text)
-        if message.text.startswith("/"):
-            self._obey(message.text)
-        elif self._session.phase is Phase.REPLYING:
-            self._give_back(message.text)
-            self._tell("A reply is running: stop it first (esc).")
-        elif self._waiting is not None:
-            self._give_back(message.text)
-            self._tell("One prompt waits for the engine already.")
-        else:
-            self._waiting = message.text
-            self._add_prompt(message.text)
-            self._ask_waiting()
+        try:
+            if message.text.startswith("/"):
+                command, argument = parse(message.text)
+                self.call_next(self.run_action, f"{command.action}({argument!r})" if argument else command.action)
+            else:
+                self._talk.ask(message.text)
+                self._view.update()
+                self._view.follow()
+                self._follow_phase()
+        except BadInputError as error:
+            self._prompt.replace_text(message.text)
+            self._tell(str(error))
 
     @on(TranscriptView.Typed)
     def _typed(self, message: TranscriptView.Typed) -> None:
         self._prompt.focus()
         self._prompt.insert(message.text)
 
-    def _obey(self, line: str) -> None:
-        try:
-            command, argument = parse(line)
-        except BadInputError as error:
-            self._give_back(line)
-            self._tell(str(error))
-        else:
-            self.call_next(self.run_action, f"{command.action}({argument!r})" if argument else command.action)
-
-    def _add_prompt(self, text: str) -> None:
-        self._transcript.add_turn("you")
-        self._transcript.add_prompt(text)
-        self._view.update()
-        self._view.follow()
-
-    def _give_back(self, text: str) -> None:
-        if not self._prompt.text:
-            self._prompt.replace_text(text)
-
-    def _ask_waiting(self) -> None:
-        if self._waiting is not None and self._session.phase is Phase.READY:
-            prompt, self._waiting = self._waiting, None
-            self._run(self._conversation.ask(prompt))
-        else:
-            self._phase_changed()
-
-    def _run(self, request: Request, again: str = "") -> None:
-        assert self._conversation.info is not None
-        self._transcript.add_turn(self._conversation.info.model + again)
-        self._transcript.begin_reply()
-        self._paused = False
-        self._session.run(request)
-        self._timer.resume()
-        self._phase_changed()
-        self._view.update()
-        self._view.follow()
-        if not self._prompt.text:
-            self._view.focus()  # single letters act there
-
     # Actions: by key, slash command and palette
 
     def action_deepen(self, by: int) -> None:
         """Draft deeper or shallower by this much, from the next step on."""
-        self._change(lambda: self._conversation.deepen(by))
+        self._change(lambda: self._talk.conversation.deepen(by))
 
     def action_set_depth(self, depth: str) -> None:
         """Draft so many tokens per step, from the next step on."""
         if depth.isdecimal():
-            self._change(lambda: self._conversation.set_depth(int(depth)))
+            self._change(lambda: self._talk.conversation.set_depth(int(depth)))
         else:
             self._tell("The depth is a number of tokens.")
 
     def action_next_method(self) -> None:
         """Draft by the next of the engine's methods, from the next step on."""
-        self._change(self._conversation.next_method)
+        self._change(self._talk.conversation.next_method)
 
     def action_set_method(self, method: Method) -> None:
         """Draft by this method, from the next step on."""
-        self._change(lambda: self._conversation.set_method(method))
+        self._change(lambda: self._talk.conversation.set_method(method))
 
     def _change(self, change: Callable[[], list[Command]]) -> None:
         try:
-            commands = change()
+            self._talk.obey(change())
         except BadInputError as error:
             self._tell(str(error))
         else:
-            for command in commands:
-                self._session.control(command)
             self._show_setting()
 
     def action_stop(self) -> None:
-        """End the reply after the step in progress; without one, go back to the prompt."""
-        self._session.control(Stop())
+        """End the reply after the step in progress, and go back to the prompt."""
+        self._talk.stop()
         self._prompt.focus()
 
     def action_pause(self) -> None:
         """Hold the engine between two steps, or let it go on."""
-        self._paused = not self._paused
-        self._session.control(Pause() if self._paused else Resume())
+        self._talk.pause()
         self._show_state()
 
     def action_step(self) -> None:
         """Take one step; pauses first."""
-        if not self._paused:
-            self.action_pause()
-        self._session.control(Step())
+        self._talk.step()
+        self._show_state()
 
     def action_retry(self) -> None:
         """Another reply to the last prompt, in place of the one it got."""
-        if self._session.phase is not Phase.READY:
-            self._tell("The engine is not ready for it.")
-        elif (request := self._conversation.retry()) is None:
-            self._tell("There is no prompt to ask again.")
+        try:
+            self._talk.retry()
+        except BadInputError as error:
+            self._tell(str(error))
         else:
-            self._run(request, again=", again")
+            self._view.update()
+            self._follow_phase()
 
     def action_clear(self) -> None:
         """Begin a new conversation."""
-        self._session.control(Stop())
-        self._waiting = None
-        self._conversation.clear()
-        self._transcript = Transcript()
-        self._transcript.add_legend()
-        self._view.show(self._transcript)
-        self.receive([])
+        self._talk.clear()
+        self._view.show(self._talk.transcript)
+        self._show_reply(all_of_it=True)
+        self._show_state()
 
     def action_rejected(self) -> None:
         """Show the rejected drafts, also what was drafted behind them, or neither."""
@@ -310,9 +231,9 @@ class ChatScreen(Screen[None]):
 
     def action_restart(self) -> None:
         """Open the engine, again if need be."""
-        self._session.open()
+        self._talk.session.open()
         self._timer.resume()
-        self._phase_changed()
+        self._follow_phase()
 
     def action_theme(self) -> None:
         """The next theme."""
@@ -335,13 +256,13 @@ class ChatScreen(Screen[None]):
         if selected := self.get_selected_text() or self._prompt.selected_text:
             self.app.copy_to_clipboard(selected)
             self.clear_selection()
-        elif self._session.phase is Phase.REPLYING:
+        elif self._talk.phase is Phase.REPLYING:
             self.action_stop()
         elif self._leaving:
             self.app.exit(EXIT_INTERRUPTED)
         else:
-            self._leaving = True
             self._tell("Press Ctrl+C again to leave.")
+            self._leaving = True
 
     def action_leave(self) -> None:
         """End the chat."""
@@ -350,9 +271,9 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing now; offer a restart only where it helps."""
         if action in ("pause", "step", "stop"):
-            return True if self._session.phase is Phase.REPLYING else None
+            return True if self._talk.phase is Phase.REPLYING else None
         if action == "restart":
-            return self._session.phase is Phase.BROKEN
+            return self._talk.phase is Phase.BROKEN
         return True
 
     # What is shown
@@ -369,25 +290,34 @@ class ChatScreen(Screen[None]):
     def _side(self) -> Side:
         return self.query_one(Side)
 
-    def _show_setting(self) -> None:
-        self.query_one(ChatHeader).describe(self._conversation.info, self._conversation.wanted)
+    def _show_reply(self, all_of_it: bool = False) -> None:
+        """Show the reply's figures, each at its own pace; all of them when the reply has ended."""
+        due = all_of_it or not self._talk.session.busy
+        reply = self._talk.conversation.reply
+        if due or self._frame % _FRAMES_PER_BATCHES == 0:
+            self._side.show_batches(reply)
+        if due or self._frame % _FRAMES_PER_FIGURES == 0:
+            self._side.show_figures(reply)
+            self.query_one("#strip", Figures).show(reply)
+        if due or self._frame % _FRAMES_PER_PLOT == 0:
+            self._side.show_course(reply)
 
-    def _phase_changed(self) -> None:
-        self._show_setting()
-        self._show_state()
-        self.refresh_bindings()
+    def _show_setting(self) -> None:
+        conversation = self._talk.conversation
+        self.query_one(ChatHeader).describe(conversation.info, conversation.wanted)
 
     @on(TranscriptView.Followed)
     @on(TextArea.Changed)
     def _show_state(self) -> None:
         """Say in the status line what is going on."""
+        talk = self._talk
         self._leaving = False
         self.query_one(StatusLine).describe(
             Situation(
-                self._session.phase,
-                loading=self._loading,
-                waiting=self._waiting is not None,
-                paused=self._paused,
+                talk.phase,
+                loading=talk.loading,
+                waiting=talk.waiting is not None,
+                paused=talk.paused,
                 following=self._view.following,
                 typed=self._prompt.text,
             )

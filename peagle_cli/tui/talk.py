@@ -1,0 +1,135 @@
+"""One conversation with one engine, as the chat screen drives it: what was asked, what came back, what is going on.
+
+Knows no Textual. The screen calls `take` with what the session reports and shows what it finds here.
+"""
+
+from peagle_cli.engine.protocol import Command, Pause, Request, Resume, Step, Stop
+from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.models.progress import Progress
+from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
+from peagle_cli.tui.conversation import Conversation
+from peagle_cli.tui.model import Kind, Transcript
+from peagle_cli.tui.options import ChatOptions
+from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Update
+
+
+class Talk:
+    """`waiting` is the prompt that is asked as soon as the engine is ready, `loading` how far the engine has come,
+    `paused` whether it is held between two steps."""
+
+    def __init__(self, options: ChatOptions) -> None:
+        self.session = Session(options.spec)
+        self.conversation = Conversation(options)
+        self.waiting: str | None = None
+        self.loading: Progress | None = None
+        self.paused = False
+        self.transcript = _new_transcript()
+        if options.prompt is not None:
+            self.ask(options.prompt)
+
+    @property
+    def phase(self) -> Phase:
+        """What the engine is doing."""
+        return self.session.phase
+
+    def take(self, update: Update) -> None:
+        """Take in what the engine reported. Raises `BadInputError` when no engine can be opened with these options."""
+        match update:
+            case Progress():
+                self.loading = update
+            case Opened(info=info):
+                self.conversation.engine_opened(info)
+                self._ask_waiting()
+            case NotOpened(error=BadInputError() as error):
+                raise error
+            case NotOpened(error=error) | Refused(error=error):
+                self._add_error(error)
+                if isinstance(update, Refused):
+                    self.conversation.refused()
+            case Idle():
+                pass
+            case _:
+                self._take_event(update)
+
+    def ask(self, prompt: str) -> None:
+        """Ask now, or as soon as the engine is ready. Raises `BadInputError` while another prompt is being served."""
+        if self.phase is Phase.REPLYING:
+            raise BadInputError("A reply is running: stop it first (esc).")
+        if self.waiting is not None:
+            raise BadInputError("One prompt waits for the engine already.")
+        self.waiting = prompt
+        self.transcript.add_turn("you")
+        self.transcript.add_prompt(prompt)
+        self._ask_waiting()
+
+    def retry(self) -> None:
+        """Ask for another reply to the last prompt. Raises `BadInputError` where that cannot be."""
+        if self.phase is not Phase.READY:
+            raise BadInputError("The engine is not ready for it.")
+        self._run(self.conversation.retry(), ", again")
+
+    def obey(self, commands: list[Command]) -> None:
+        """Tell the running reply."""
+        for command in commands:
+            self.session.control(command)
+
+    def stop(self) -> None:
+        """End the reply after the step in progress."""
+        self.session.control(Stop())
+
+    def pause(self) -> None:
+        """Hold the engine between two steps, or let it go on."""
+        if self.phase is Phase.REPLYING:
+            self.paused = not self.paused
+            self.session.control(Pause() if self.paused else Resume())
+
+    def step(self) -> None:
+        """Take one step; pauses first."""
+        if not self.paused:
+            self.pause()
+        self.session.control(Step())
+
+    def clear(self) -> None:
+        """Begin a new conversation; a reply that runs is stopped and forgotten."""
+        self.stop()
+        self.waiting = None
+        self.conversation.clear()
+        self.transcript = _new_transcript()
+
+    def _ask_waiting(self) -> None:
+        if self.waiting is not None and self.phase is Phase.READY:
+            prompt, self.waiting = self.waiting, None
+            self._run(self.conversation.ask(prompt))
+
+    def _run(self, request: Request, again: str = "") -> None:
+        assert self.conversation.info is not None
+        self.transcript.add_turn(self.conversation.info.model + again)
+        self.transcript.begin_reply()
+        self.paused = False
+        self.session.run(request)
+
+    def _take_event(self, event: Event) -> None:
+        reply = self.conversation.reply
+        if reply is None:  # it was cleared away
+            return
+        reply.add(event)
+        match event:
+            case DraftBatch():
+                self.transcript.add_batch(event)
+            case Changed():
+                self.transcript.add_change(event)
+            case Finished():
+                self.transcript.add_note(reply.closing())
+            case Failed():
+                self._add_error(PeagleError(event.message, event.hint))
+
+    def _add_error(self, error: PeagleError) -> None:
+        self.transcript.add_note(error.message, Kind.ERROR)
+        if error.hint:
+            self.transcript.add_note(error.hint)
+
+
+def _new_transcript() -> Transcript:
+    transcript = Transcript()
+    transcript.add_legend()
+    return transcript

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TextIO
 
 import typer
 
-from peagle_cli.cli.options import Device, Drafters, Dtype, Model
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Theme
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.validate import MAX_CANDIDATES
 from peagle_cli.errors import BadInputError
@@ -49,9 +49,7 @@ def chat(
     system: Annotated[
         str | None, typer.Option(envvar="PEAGLE_SYSTEM", help="System message. Default: the model's own.")
     ] = None,
-    theme: Annotated[
-        str | None, typer.Option(envvar="PEAGLE_THEME", help="The screen's colours. Default: peagle-dark.")
-    ] = None,
+    theme: Theme = None,
     dtype: Dtype = None,
     device: Device = None,
     plain: Annotated[bool, typer.Option("--plain", help="Stream the answer as text, also on a terminal.")] = False,

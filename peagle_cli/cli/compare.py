@@ -3,18 +3,27 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
+from peagle_cli.cli.chat import is_terminal
 from peagle_cli.cli.loading import loading_shown
-from peagle_cli.cli.options import Device, Drafters, Dtype, Model
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Theme
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.engine.validate import check_lane, check_sampling
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.text import printable_json
 from peagle_cli.trace.events import METHOD_NAMES, Method, Sampling, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peagle_cli.engine.contest import Contest
+    from peagle_cli.trace.comparison import Report
+    from peagle_cli.trace.profile import Profile
+    from peagle_cli.trace.rounds import Round
 
 Output = Literal["table", "json", "csv", "markdown", "jsonl"]
 """A report for people, for programs, for a spreadsheet, for a page; or every event as it happens."""
@@ -60,58 +69,89 @@ def compare(
             metavar="PROFILE", help="Tell what it would be on the machine of a profile: a file, or a name that ships."
         ),
     ] = None,
-    output: Annotated[Output, typer.Option(help="A report, or the events of all replies as JSON lines.")] = "table",
+    output: Annotated[
+        Output | None,
+        typer.Option(help="A report, or the events of all replies as JSON lines. Default in a pipe: table."),
+    ] = None,
     model: Model = None,
     drafter: Drafters = None,
     dtype: Dtype = None,
     device: Device = None,
+    theme: Theme = None,
 ) -> None:
     """Compare drafters and depths on the same prompts.
 
     Every method runs at every depth, and plain decoding as the baseline. The lanes take turns step by step, each on its
-    own clock. At temperature 0 their tokens are held against plain decoding; a lossy engine means exit code 1.
+    own clock. At temperature 0 their tokens are held against plain decoding; a lossy engine means exit code 1. On a
+    terminal this is a race to watch, and the report is printed behind it.
     """
     from peagle_cli.cli.compare_report import render
-    from peagle_cli.cli.rounds_shown import rounds_shown
-    from peagle_cli.engine.contest import Contest, play, settings_for, sweep
-    from peagle_cli.engine.open import open_engine
+    from peagle_cli.engine.contest import Contest, settings_for
     from peagle_cli.profiles import read_profile
     from peagle_cli.prompts import BUILT_IN, Prompt, read_prompts
-    from peagle_cli.trace import comparison
-    from peagle_cli.trace.rounds import Round
 
     if prompt is not None and prompts is not None:
         raise BadInputError("There is a prompt and a file of prompts.", "Give one of the two.")
-    asked = read_prompts(prompts or BUILT_IN) if prompt is None else (Prompt((prompt,)),)
     if simulate is not None and output == "jsonl":
         raise BadInputError("Events are what happened, and nothing is simulated in them.", "Choose another --output.")
+    asked = read_prompts(prompts or BUILT_IN) if prompt is None else (Prompt((prompt,)),)
     profile = None if simulate is None else read_profile(simulate)
     depths = parse_depths(depth or []) or DEPTHS
     methods = parse_methods(method or [])
     sampling = Sampling(temperature=temperature, seed=seed)
     check_sampling(sampling)
-    with loading_shown() as on_progress:
-        engine = open_engine(EngineSpec(model, tuple(drafter or ()), device, dtype), on_progress)
-    rounds: list[Round] = []
-    with contextlib.closing(engine):
-        settings = settings_for(engine.info, methods, depths, baseline)
-        _check(settings, engine.info)
+    spec = EngineSpec(model, tuple(drafter or ()), device, dtype)
+
+    def contest_for(info: EngineInfo) -> Contest:
+        settings = settings_for(info, methods, depths, baseline)
+        for setting in settings:
+            check_lane(LaneSetting("", *setting), info)
         if profile:
             profile.check_methods(method for method, _ in settings)
-        contest = Contest(settings, asked, repeat, sampling, max_tokens)
+        return Contest(settings, asked, repeat, sampling, max_tokens)
+
+    report: Report | None
+    if output is None and profile is None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+        from peagle_cli.tui.app import run_race
+
+        report = run_race(spec, contest_for, theme)
+    else:
+        report = _run(spec, contest_for, profile, as_events=output == "jsonl")
+    if report is None:
+        return
+    if output != "jsonl":
+        _write(render(report, output or "table"))
+    if report.lossless.verdict == "NOT LOSSLESS":
+        raise PeagleError(report.lossless.sentence, "Figures of a lossy engine mean nothing: it must be mended first.")
+
+
+def _run(
+    spec: EngineSpec,
+    contest_for: "Callable[[EngineInfo], Contest]",
+    profile: "Profile | None",
+    *,
+    as_events: bool,
+) -> "Report":
+    """Run the contest without a screen; writes its events if that is wanted."""
+    from peagle_cli.cli.rounds_shown import rounds_shown
+    from peagle_cli.engine.contest import play, sweep
+    from peagle_cli.engine.open import open_engine
+    from peagle_cli.trace import comparison
+
+    with loading_shown() as on_progress:
+        engine = open_engine(spec, on_progress)
+    rounds: list[Round] = []
+    with contextlib.closing(engine):
+        contest = contest_for(engine.info)
         with rounds_shown(contest.size) as show:
             steps = list(sweep(engine, contest))
             for current, event in play(engine, contest):
                 if not rounds or rounds[-1] is not current:
                     show(len(rounds))
                     rounds.append(current)
-                if output == "jsonl":
+                if as_events:
                     _write(printable_json(encode(event)).decode() + "\n")
-    report = comparison.compare(rounds, repeat, engine.info.footprints, steps, profile)
-    if output != "jsonl":
-        _write(render(report, output))
-    if report.lossless.verdict == "NOT LOSSLESS":
-        raise PeagleError(report.lossless.sentence, "Figures of a lossy engine mean nothing: it must be mended first.")
+    return comparison.compare(rounds, contest.repeats, engine.info.footprints, steps, profile)
 
 
 def join_depths(args: list[str]) -> list[str]:
@@ -145,11 +185,6 @@ def parse_methods(values: list[str]) -> tuple[Method, ...]:
 
 def _is_depths(text: str) -> bool:
     return all(part.isdecimal() and part.isascii() for part in text.split(","))
-
-
-def _check(settings: tuple[tuple[Method, int], ...], info: EngineInfo) -> None:
-    for method, depth in settings:
-        check_lane(LaneSetting("", method, depth), info)
 
 
 def _write(text: str) -> None:

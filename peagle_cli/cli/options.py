@@ -1,4 +1,4 @@
-"""The options that several commands share: which engine to open."""
+"""The options that several commands share: which engine to open, and how the screen looks."""
 
 from typing import Annotated, Literal
 
@@ -25,4 +25,8 @@ Dtype = Annotated[
 Device = Annotated[
     str | None,
     typer.Option("--device", envvar="PEAGLE_DEVICE", help="cpu, cuda or cuda:N. Default: a GPU where there is one."),
+]
+Theme = Annotated[
+    str | None,
+    typer.Option("--theme", envvar="PEAGLE_THEME", help="The screen's colours. Default: peagle-dark."),
 ]

@@ -33,7 +33,7 @@ _STACKED_BELOW = 100
 _PHOTO_FINISH_S = 6.0  # how long the slowest lane takes when the race is shown again
 _STAGES = {
     Stage.WARMING: "◌ warming up",
-    Stage.RACING: "● racing: the lane whose clock is behind steps next, so that each is timed alone",
+    Stage.RACING: "● racing: the lane whose clock is behind takes the next step",
     Stage.MEASURING: "◌ measuring what other depths cost, for the advice",
     Stage.DONE: "○ done",
 }

@@ -4,7 +4,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from peagle_cli.tui.race import Race, Runner
-from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
+from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.transcript import TranscriptView
 
 _ONE_LINE_FROM = 64  # cells in which name and figures fit side by side
@@ -64,7 +64,8 @@ class LaneFigures(Panel):
     def _track(self, room: int) -> Pieces:
         tokens = self._runner.reply.metrics.tokens
         share = 1.0 if self._runner.finished else tokens / self._race.contest.max_tokens
-        return [self.ink(bar(share, max(0, room)), "draft")]
+        done = round(share * max(0, room))
+        return [self.ink("━" * done, "draft"), self.ink("─" * (room - done), "off")]
 
 
 class LanePane(Vertical):

@@ -1,0 +1,235 @@
+"""The race behind its screen and on it, run by the tiny model in this process; its drafters are never right."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from peagle_cli.engine.contest import Contest, settings_for
+from peagle_cli.engine.protocol import Engine, EngineInfo, EngineSpec
+from peagle_cli.engine.torch.engine import TorchEngine
+from peagle_cli.errors import BadInputError
+from peagle_cli.models.progress import OnProgress
+from peagle_cli.prompts import Prompt
+from peagle_cli.trace.events import DraftBatch, Sampling
+from peagle_cli.trace.rounds import PLAIN
+from peagle_cli.tui import session
+from peagle_cli.tui.app import RaceApp
+from peagle_cli.tui.race import PhotoFinish, Race, Stage
+from peagle_cli.tui.screens.race import RaceScreen
+from peagle_cli.tui.session import Phase
+from peagle_cli.tui.widgets.lane import LanePane
+from tests.tui.golden import INFO
+
+SIZES = [(60, 20), (80, 24), (120, 36), (200, 60)]
+PROMPTS = (Prompt(("Hello",), "one"), Prompt(("Good day",), "two"))
+
+
+def a_contest(info: EngineInfo, prompts: tuple[Prompt, ...] = PROMPTS, max_tokens: int = 16) -> Contest:
+    return Contest(settings_for(info, (), (2, 4), baseline=True), prompts, 1, Sampling(), max_tokens)
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_spec: EngineSpec) -> TorchEngine:
+    return TorchEngine.open(tiny_spec)
+
+
+def run(race: Race, engine: Engine) -> list[Stage]:
+    """Run the race to its end; the stages it went through."""
+    stages: list[Stage] = []
+    while request := race.next_request():
+        stages.append(race.stage)
+        for event in engine.run(request):
+            for command in race.add(event):
+                engine.control(command)
+    return stages
+
+
+def test_warms_up_races_and_measures(engine: TorchEngine) -> None:
+    race = Race(a_contest(engine.info), engine.info)
+    stages = run(race, engine)
+    assert [stages.count(stage) for stage in (Stage.WARMING, Stage.RACING, Stage.MEASURING)] == [1, 2, 22]
+    assert race.stage is Stage.DONE
+    assert race.round == 2
+    assert race.report is not None
+    assert race.report.prompts == 2
+    assert race.report.lossless.verdict == "identical"
+    assert len(race.report.advice.predictions) == 21
+    assert race.report.advice.best.method == "none"
+    assert all(runner.finished and runner.reply.metrics.tokens == 16 for runner in race.runners)
+
+
+def test_standings_are_the_reports_speeds_the_fastest_first(engine: TorchEngine) -> None:
+    race = Race(a_contest(engine.info), engine.info)
+    assert [standing.runner for standing in race.standings()] == race.runners, "no speeds yet: in their own order"
+    run(race, engine)
+    assert race.report is not None
+    reported = {(lane.method, lane.depth): lane for lane in race.report.lanes}
+    standings = race.standings()
+    speeds = [standing.tokens_per_second or 0 for standing in standings]
+    assert speeds == sorted(speeds, reverse=True)
+    for standing in standings:
+        lane = reported[standing.runner.setting]
+        assert standing.tokens_per_second == lane.tokens_per_second
+        assert standing.over_plain == lane.speedup
+        assert standing.over_eagle3 == lane.speedup_over_eagle3
+
+
+def test_a_round_that_was_stopped_does_not_count(engine: TorchEngine) -> None:
+    race = Race(a_contest(engine.info), engine.info)
+    for _ in range(2):
+        request = race.next_request()
+        assert request is not None
+        for event in engine.run(request):
+            race.add(event)
+    race.next_request()  # completes the first round and begins the second
+    race.cancel()
+    assert race.stage is Stage.DONE
+    assert race.next_request() is None
+    assert race.report is not None
+    assert race.report.prompts == 1
+
+
+def test_stopped_in_its_first_round_it_has_no_report() -> None:
+    race = Race(a_contest(INFO), INFO)
+    race.next_request()
+    race.cancel()
+    assert race.report is None
+    assert race.last_round is None
+
+
+def test_the_photo_finish_shows_each_token_at_its_time(engine: TorchEngine) -> None:
+    race = Race(a_contest(engine.info, PROMPTS[:1]), engine.info)
+    run(race, engine)
+    assert race.last_round is not None
+    finish = PhotoFinish(race, race.last_round)
+    assert finish.seconds == max(r.metrics.elapsed_s for r in race.last_round.replies.values())
+    half = finish.seconds / 2
+    assert finish.show(half)
+    for runner in race.runners:
+        batches = race.last_round.replies[runner.setting].batches
+        assert runner.reply.metrics.tokens == sum(b.emitted for b in batches if b.clock_s <= half)
+    assert not finish.show(finish.seconds)
+    assert all(runner.finished for runner in race.runners)
+
+
+class Ready:
+    """An engine that has been opened before."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def wait(self, on_progress: OnProgress) -> Engine:
+        return self._engine
+
+    def cancel(self) -> None:
+        pass
+
+
+class Driver:
+    """A race on its screen."""
+
+    def __init__(self, app: RaceApp, pilot: Pilot[Any]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def screen(self) -> RaceScreen:
+        screen = self.app.screen_stack[0]
+        assert isinstance(screen, RaceScreen)
+        return screen
+
+    @property
+    def race(self) -> Race:
+        assert self.screen._race is not None
+        return self.screen._race
+
+    async def until(self, stage: Stage) -> None:
+        for _ in range(2000):
+            await self.pilot.pause(0.02)
+            if (
+                self.screen._race
+                and self.race.stage is stage
+                and (stage is not Stage.DONE or self.screen._session.phase is Phase.READY)
+            ):
+                return
+        raise AssertionError(f"waited in vain for {stage}")
+
+    def shown(self) -> str:
+        return "\n".join(
+            "".join(segment.text for segment in strip) for strip in self.screen._compositor.render_strips()
+        )
+
+
+@asynccontextmanager
+async def on_screen(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], **contest: Any
+) -> AsyncIterator[Driver]:
+    monkeypatch.setattr(session, "start_engine", lambda spec: Ready(engine))
+    monkeypatch.setattr(engine, "close", lambda: None)
+    app = RaceApp(EngineSpec(), lambda info: a_contest(info, **contest), None)
+    async with app.run_test(size=size) as pilot:
+        yield Driver(app, pilot)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_lane_verdict_and_advice_are_in_view(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with on_screen(engine, monkeypatch, size, prompts=PROMPTS[:1]) as driver:
+        await driver.until(Stage.DONE)
+        await driver.pilot.pause(0.2)
+        shown = driver.shown()
+        for name in ("plain", "EAGLE-3 2", "EAGLE-3 4", "P-EAGLE 2", "P-EAGLE 4", "wins", "Same tokens in every"):
+            assert name in shown
+        assert "costs more than it gives" in shown.replace("\n", " ")
+        panes = driver.screen.query(LanePane)
+        across = len({pane.region.x for pane in panes})
+        assert across == {60: 1, 80: 1, 120: 3, 200: 5}[size[0]], "side by side where there is room, stacked where not"
+
+
+async def test_keys(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_screen(engine, monkeypatch, (120, 36), prompts=PROMPTS[:1]) as driver:
+        await driver.until(Stage.DONE)
+        first = driver.race
+        await driver.pilot.press("p")
+        assert "photo finish" in driver.screen._stage_text()
+        await driver.pilot.press("r")
+        assert driver.screen._replay is not None
+        await driver.pilot.press("n")
+        await driver.until(Stage.DONE)
+        second = driver.race
+        assert second is not first
+        await driver.pilot.press("escape")
+    assert driver.app.return_value is second.report
+
+
+async def test_escape_stops_before_it_leaves(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_screen(engine, monkeypatch, (120, 36), max_tokens=2000) as driver:
+        await driver.until(Stage.RACING)
+        await driver.pilot.press("escape")
+        await driver.until(Stage.DONE)
+        assert driver.race.report is None
+        await driver.pilot.press("escape")
+    assert driver.app.return_value is None
+
+
+async def test_what_cannot_be_run_ends_the_program(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_screen(engine, monkeypatch, (120, 36), prompts=(Prompt((" ",)),)) as driver:
+        for _ in range(200):
+            await driver.pilot.pause(0.02)
+            if driver.app.return_value is not None:
+                break
+    assert isinstance(driver.app.return_value, BadInputError)
+
+
+def test_the_first_lane_answers_for_the_next_turn(engine: TorchEngine) -> None:
+    race = Race(a_contest(engine.info, (Prompt(("One", "Two")),)), engine.info)
+    run(race, engine)
+    assert race.last_round is not None
+    started = race.last_round.replies[PLAIN].started
+    assert started.prompt == "Two"
+    assert isinstance(race.last_round.replies[PLAIN].batches[0], DraftBatch)
+    assert len({reply.started.prompt_ids for reply in race.last_round.replies.values()}) == 1

@@ -20,6 +20,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: Mapping[st
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, part, dict(metadata or {}))
+        part.chmod(0o644)  # safetensors keeps its files to their owner
         _flush(part)
         part.replace(path)
     except (OSError, SafetensorError) as error:

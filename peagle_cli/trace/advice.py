@@ -69,6 +69,15 @@ class Advice(msgspec.Struct, frozen=True):
     assumptions: tuple[str, ...] = ASSUMPTIONS
 
 
+TRIAL_STEPS = 3
+"""Steps for which `AutoDepth` tries a depth."""
+
+RETRY_EVERY = 60
+"""Steps after which `AutoDepth` tries the deepest again."""
+
+WORTH_A_CHANGE = 1.03
+"""How much faster another depth must promise to be before `AutoDepth` changes to it: less is noise."""
+
 Measured = Mapping[Setting, Sequence[DraftBatch]]
 """The batches of each setting that was run."""
 
@@ -135,6 +144,42 @@ class RollingAdvice:
         for batch in self._drafts:
             by_setting.setdefault((batch.method, len(batch.drafted)), []).append(batch)
         return advise(by_setting, self._costs, {self._drafts[-1].method: max_depth})
+
+
+class AutoDepth:
+    """Chooses the depth of one lane, step by step, by rolling advice.
+
+    It can only know what it has tried: it begins with a few steps at depths across the whole range, and tries the
+    deepest again from time to time, since shallow drafts tell nothing about the positions behind them.
+    """
+
+    def __init__(self, max_depth: int) -> None:
+        self._max_depth = max_depth
+        self._rolling = RollingAdvice()
+        self._trials = [depth for depth in (max_depth, 1, max_depth // 2, 0) for _ in range(TRIAL_STEPS)]
+        self._steps = 0
+        self.depth = self._trials[0]
+
+    def add(self, batch: DraftBatch) -> int:
+        """Take one more step into account; the depth to draft at from the next one on."""
+        if batch.prefill:
+            return self.depth
+        self._rolling.add(batch)
+        self._steps += 1
+        if self._steps % RETRY_EVERY == 0:
+            self._trials += [self._max_depth] * TRIAL_STEPS
+        if self._trials and batch.depth == self._trials[0]:
+            self._trials.pop(0)
+        if self._trials:
+            self.depth = self._trials[0]
+        elif advice := self._rolling.advice(self._max_depth):
+            self._follow(advice)
+        return self.depth
+
+    def _follow(self, advice: Advice) -> None:
+        now = next(p for p in advice.predictions if p.depth == self.depth)
+        if advice.best.tokens_per_second > WORTH_A_CHANGE * now.tokens_per_second:
+            self.depth = advice.best.depth
 
 
 def _acceptance(measured: Measured, method: Method, leave_out: int | None = None) -> tuple[float, ...]:

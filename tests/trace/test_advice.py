@@ -1,10 +1,12 @@
+import random
 from collections.abc import Sequence
+from statistics import fmean
 
 import pytest
 
-from peagle_cli.trace.advice import Advice, RollingAdvice, advise
+from peagle_cli.trace.advice import TRIAL_STEPS, Advice, AutoDepth, RollingAdvice, advise
 from peagle_cli.trace.costs import StepCosts
-from peagle_cli.trace.events import DraftBatch
+from peagle_cli.trace.events import DraftBatch, Method
 from peagle_cli.trace.rounds import Setting
 from tests.trace.batches import Machine, batch
 
@@ -99,3 +101,35 @@ def test_rolling_advice_forgets_another_drafter() -> None:
     advice = rolling.advice(10)
     assert advice is not None
     assert {p.method for p in advice.predictions} == {"none", "eagle3"}
+
+
+def run_auto(auto: AutoDepth, machine: Machine, steps: int, method: Method = "peagle") -> list[int]:
+    """The depths of so many steps that follow the advice."""
+    chance = random.Random(3)
+    depths = []
+    for _ in range(steps):
+        depth = auto.depth
+        luck = chance.random()
+        accepted = sum(luck < rate for rate in machine.rates[:depth])
+        draft_s = machine.draft_s(method, depth) if depth else 0.0
+        auto.add(batch(depth, accepted, method=method, draft_s=draft_s, verify_s=machine.verify_s(depth)))
+        depths.append(depth)
+    return depths
+
+
+def test_auto_depth_finds_the_best_and_stays_near_it() -> None:
+    machine = Machine(GOOD, per_token_s=0.001)
+    best = max(range(11), key=lambda depth: machine.speed("peagle", depth))
+    depths = run_auto(AutoDepth(10), machine, 300)
+    assert set(depths[:TRIAL_STEPS]) == {10}, "it must try before it can know"
+    chosen = [depth for depth in depths[150:] if depth != 10]
+    assert abs(fmean(chosen) - best) < 1.5
+    assert machine.speed("peagle", round(fmean(chosen))) > 0.95 * machine.speed("peagle", best)
+
+
+def test_auto_depth_stops_drafting_where_it_hurts_and_begins_again_where_it_helps() -> None:
+    auto = AutoDepth(10)
+    hard = run_auto(auto, Machine([0.02, 0.0]), 150)
+    assert hard[100:].count(0) > 40
+    easy = run_auto(auto, Machine([0.95] * 10), 400)
+    assert fmean(easy[-50:]) > 5

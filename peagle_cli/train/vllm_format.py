@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from peagle_cli.errors import BadInputError
@@ -82,9 +82,19 @@ def has_mask_slots(folder: Path) -> bool:
 
 def _open(folder: Path) -> Any:
     path = folder / "model.safetensors"
-    if not path.is_file():
-        raise BadInputError(f"{folder} holds no drafter.", "Name a folder with config.json and model.safetensors.")
-    return safe_open(path, framework="pt")
+    try:
+        file: Any = safe_open(path, framework="pt")
+    except (OSError, SafetensorError) as error:
+        raise _no_drafter(folder) from error
+    if "d2t" not in file.keys():  # noqa: SIM118 (not a mapping)
+        raise _no_drafter(folder)
+    return file
+
+
+def _no_drafter(folder: Path) -> BadInputError:
+    return BadInputError(
+        f"{folder} holds no drafter with a vocabulary of its own.", "Name a folder that `peagle train run` exported to."
+    )
 
 
 def _tensor(file: Any, folder: Path, name: str, shape: torch.Size) -> Tensor:

@@ -138,6 +138,12 @@ def test_peagle_starts_from_an_eagle3_drafter(opened: Any, tmp_path: Path) -> No
     )
 
 
+def test_only_a_drafter_can_be_a_start(opened: Any, target_folder: Path, tmp_path: Path) -> None:
+    for folder in (target_folder, tmp_path):
+        with pytest.raises(BadInputError, match="holds no drafter"):
+            opened("run", start=folder)
+
+
 def test_another_shape_in_the_same_folder_is_refused(opened: Any) -> None:
     opened("run").go()
     with pytest.raises(BadInputError, match="other sizes"):

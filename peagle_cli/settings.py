@@ -27,6 +27,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     drafter: tuple[str, ...] = ()
     method: Method | None = None
     depth: NotNegative | None = None
+    auto: bool | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     top_k: NotNegative | None = None

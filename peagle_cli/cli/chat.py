@@ -33,6 +33,9 @@ def chat(
         int | None,
         typer.Option(envvar="PEAGLE_DEPTH", min=0, help="Tokens to draft per step. Default: peagle 7, eagle3 3."),
     ] = None,
+    auto: Annotated[
+        bool, typer.Option("--auto", envvar="PEAGLE_AUTO", help="Let the depth follow the advice, step by step.")
+    ] = False,
     temperature: Annotated[
         float, typer.Option(envvar="PEAGLE_TEMPERATURE", min=0, help="0 always takes the likeliest token.")
     ] = 0.0,
@@ -84,6 +87,7 @@ def chat(
         prompt=_prompt(prompt),
         method=method,
         depth=depth,
+        auto=auto,
         sampling=Sampling(temperature=temperature, top_p=top_p, top_k=top_k, seed=seed),
         max_tokens=max_tokens,
         system=system,

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 Output = Literal["table", "json", "csv", "markdown", "jsonl"]
 """A report for people, for programs, for a spreadsheet, for a page; or every event as it happens."""
 
-DEPTHS = (3, 7)
-"""The depths at which the P-EAGLE authors found EAGLE-3 and P-EAGLE at their best."""
-
 
 class CompareCommand(TyperCommand):
     """Lets `--depth` take several numbers at once. A context is `Any` because Typer keeps its class to itself."""
@@ -86,7 +83,7 @@ def compare(
     terminal this is a race to watch, and the report is printed behind it.
     """
     from peagle_cli.cli.compare_report import render
-    from peagle_cli.engine.contest import Contest, settings_for
+    from peagle_cli.engine.contest import DEPTHS, Contest, settings_for
     from peagle_cli.profiles import read_profile
     from peagle_cli.prompts import BUILT_IN, Prompt, read_prompts
 

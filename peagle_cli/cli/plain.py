@@ -14,10 +14,11 @@ from peagle_cli.cli.chat import Output
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.open import open_engine
-from peagle_cli.engine.protocol import Engine, EngineInfo, Message, Request
+from peagle_cli.engine.protocol import Engine, EngineInfo, Message, Request, SetDepth
 from peagle_cli.engine.recorded import RecordedEngine
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.text import printable, printable_json
+from peagle_cli.trace.advice import AutoDepth
 from peagle_cli.trace.events import (
     METHOD_NAMES,
     DraftBatch,
@@ -133,10 +134,14 @@ def answer(options: ChatOptions, output: Output, candidates: int) -> None:
     reply = Reply()
     writer = _WRITERS[output]()
     request = _request(options, options.prompt, engine.info, candidates)
+    (lane,) = request.lanes
+    auto = AutoDepth(engine.info.max_depths[lane.method]) if options.auto and lane.method != "none" else None
     with contextlib.closing(engine), contextlib.closing(engine.run(request)) as events:
         for event in events:
             reply.add(event)
             writer.event(event)
+            if auto and isinstance(event, DraftBatch) and auto.add(event) != event.depth:
+                engine.control(SetDepth(lane.name, auto.depth))
     writer.end(reply)
     if reply.failed:
         raise PeagleError(reply.failed.message, reply.failed.hint)

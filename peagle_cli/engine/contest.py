@@ -17,6 +17,9 @@ from peagle_cli.trace.events import DraftBatch, Event, Failed, Message, Method, 
 from peagle_cli.trace.lossless import CANDIDATES
 from peagle_cli.trace.rounds import PLAIN, Round, Setting
 
+DEPTHS = (3, 7)
+"""Where nothing else is asked for: the depths at which the P-EAGLE authors found EAGLE-3 and P-EAGLE at their best."""
+
 SWEEP_STEPS = 6
 """Steps whose costs are measured at every depth, on the way up and once more on the way down."""
 

@@ -157,7 +157,7 @@ class AutoDepth:
         self._max_depth = max_depth
         self._rolling = RollingAdvice()
         self._trials = [depth for depth in (max_depth, 1, max_depth // 2, 0) for _ in range(TRIAL_STEPS)]
-        self._steps = 0
+        self._since_trial = 0
         self.depth = self._trials[0]
 
     def add(self, batch: DraftBatch) -> int:
@@ -165,15 +165,17 @@ class AutoDepth:
         if batch.prefill:
             return self.depth
         self._rolling.add(batch)
-        self._steps += 1
-        if self._steps % RETRY_EVERY == 0:
-            self._trials += [self._max_depth] * TRIAL_STEPS
         if self._trials and batch.depth == self._trials[0]:
             self._trials.pop(0)
+            self._since_trial = 0
+        if not self._trials:
+            self._since_trial += 1
+            if advice := self._rolling.advice(self._max_depth):
+                self._follow(advice)
+            if self._since_trial == RETRY_EVERY:
+                self._trials = [self._max_depth] * TRIAL_STEPS
         if self._trials:
             self.depth = self._trials[0]
-        elif advice := self._rolling.advice(self._max_depth):
-            self._follow(advice)
         return self.depth
 
     def _follow(self, advice: Advice) -> None:

@@ -27,11 +27,13 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("depth", "set_depth", "draft so many tokens per step", "N"),
+    Command("auto", "auto", "let the depth follow the advice, or no longer"),
     Command("method", "set_method", "draft with another method", "NAME", tuple(METHOD_NAMES)),
     Command("stop", "stop", "end the reply"),
     Command("pause", "pause", "hold the engine between two steps, or let it go on"),
     Command("step", "step", "take one step while paused"),
     Command("retry", "retry", "ask the last prompt again"),
+    Command("race", "race", "race all drafters on the last prompt"),
     Command("clear", "clear", "begin a new conversation"),
     Command("rejected", "rejected", "show rejected drafts, also those behind them, or none"),
     Command("theme", "theme", "next theme"),

@@ -8,10 +8,13 @@ from collections import deque
 
 import msgspec
 
+from peagle_cli.engine.contest import DEPTHS, Contest, settings_for
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.protocol import Command, EngineInfo, LaneSetting, Message, Request, SetDepth, SetMethod
 from peagle_cli.engine.validate import check_lane, check_method
 from peagle_cli.errors import BadInputError
+from peagle_cli.prompts import Prompt
+from peagle_cli.trace.advice import AutoDepth
 from peagle_cli.trace.events import (
     Changed,
     DraftBatch,
@@ -27,6 +30,9 @@ from peagle_cli.tui.options import ChatOptions
 
 LANE = "chat"
 RECENT_BATCHES = 100
+RACE_TOKENS = 200
+"""Tokens that a reply in a race has at most: enough to tell the lanes apart."""
+
 _SAMPLE_S = 0.1  # of the lane's clock between two points of the speed's course
 _REASONS: dict[FinishReason, str] = {
     "stop": "",
@@ -99,6 +105,7 @@ class Conversation:
         self.info: EngineInfo | None = None
         self.wanted: LaneSetting | None = None
         self.reply: Reply | None = None
+        self._auto: AutoDepth | None = None
         self._turns: list[Message] = []
 
     def engine_opened(self, info: EngineInfo) -> None:
@@ -109,6 +116,13 @@ class Conversation:
         wanted = self.wanted or starting_lane(info, self.options.method, self.options.depth, LANE)
         check_lane(wanted, info)
         self.info, self.wanted = info, wanted
+        if self.options.auto and wanted.method != "none":
+            self.toggle_auto()
+
+    @property
+    def auto(self) -> bool:
+        """Whether the depth follows the advice."""
+        return self._auto is not None
 
     @property
     def deepest(self) -> int:
@@ -131,7 +145,54 @@ class Conversation:
         setting = LaneSetting(LANE, wanted.method, depth)
         check_lane(setting, info)
         self.wanted = setting
+        self._auto = None
         return [SetDepth(LANE, depth)]
+
+    def toggle_auto(self) -> list[Command]:
+        """Let the depth follow the advice from now on, or no longer; the commands that tell a running reply.
+
+        Raises `BadInputError` where nothing is drafted.
+        """
+        info, wanted = self._known()
+        if wanted.method == "none":
+            raise BadInputError("Plain decoding drafts nothing: change the method first.")
+        if self._auto is not None:
+            self._auto = None
+            return []
+        self._auto = AutoDepth(info.max_depths[wanted.method])
+        return self._go_to(self._auto.depth)
+
+    def follow(self, batch: DraftBatch) -> list[Command]:
+        """What the advice makes of one more batch, while the depth follows it."""
+        if self._auto is None:
+            return []
+        return self._go_to(self._auto.add(batch))
+
+    def adopt(self, setting: LaneSetting) -> list[Command]:
+        """Draft as the lane of a race did from now on; the commands that tell a running reply."""
+        commands = self.set_method(setting.method)
+        return commands if setting.method == "none" else [*commands, *self.set_depth(setting.depth)]
+
+    def contest(self) -> Contest:
+        """A race on the last prompt: plain decoding, every drafter at the usual depths, and what is wanted now.
+
+        Raises `BadInputError` when nothing has been asked.
+        """
+        info, wanted = self._known()
+        if not self._turns:
+            raise BadInputError("There is no prompt to race on: ask something first.")
+        settings = settings_for(info, (), DEPTHS, baseline=True)
+        if wanted.method != "none" and wanted.depth:
+            settings = tuple(dict.fromkeys([*settings, (wanted.method, wanted.depth)]))
+        *history, last = self._messages()
+        return Contest(
+            settings,
+            (Prompt((last.content,)),),
+            1,
+            self.options.sampling,
+            min(self.options.max_tokens, RACE_TOKENS),
+            tuple(history),
+        )
 
     def next_method(self) -> list[Command]:
         """Draft by the next of the engine's methods; see `set_method`."""
@@ -145,6 +206,8 @@ class Conversation:
         """
         info, wanted = self._known()
         check_method(method, info)
+        if self._auto is not None and method != wanted.method:
+            self._auto = AutoDepth(info.max_depths[method]) if method != "none" else None
         if method == "none":
             self.wanted = LaneSetting(LANE, method, wanted.depth)
             return [SetMethod(LANE, method)]
@@ -185,10 +248,19 @@ class Conversation:
         return self.info, self.wanted
 
     def _request(self, setting: LaneSetting) -> Request:
-        options = self.options
-        system = (Message("system", options.system),) if options.system else ()
         self.reply = Reply(setting)
-        return Request((*system, *self._turns), (setting,), options.sampling, options.max_tokens)
+        return Request(self._messages(), (setting,), self.options.sampling, self.options.max_tokens)
+
+    def _messages(self) -> tuple[Message, ...]:
+        system = (Message("system", self.options.system),) if self.options.system else ()
+        return (*system, *self._turns)
+
+    def _go_to(self, depth: int) -> list[Command]:
+        assert self.wanted is not None
+        if depth == self.wanted.depth:
+            return []
+        self.wanted = LaneSetting(LANE, self.wanted.method, depth)
+        return [SetDepth(LANE, depth)]
 
     def _end_turn(self) -> None:
         """Keep the last reply as a turn; a prompt that got no word in reply is dropped, for turns alternate."""

@@ -3,6 +3,7 @@
 Knows no Textual. The screen calls `take` with what the session reports and shows what it finds here.
 """
 
+from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import Command, Pause, Request, Resume, Step, Stop
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress
@@ -68,6 +69,12 @@ class Talk:
             raise BadInputError("The engine is not ready for it.")
         self._run(self.conversation.retry(), ", again")
 
+    def contest(self) -> Contest:
+        """A race on the last prompt. Raises `BadInputError` where that cannot be."""
+        if self.phase is not Phase.READY:
+            raise BadInputError("The engine is not ready for it.")
+        return self.conversation.contest()
+
     def obey(self, commands: list[Command]) -> None:
         """Tell the running reply."""
         for command in commands:
@@ -116,7 +123,8 @@ class Talk:
         match event:
             case DraftBatch():
                 self.transcript.add_batch(event)
-            case Changed():
+                self.obey(self.conversation.follow(event))
+            case Changed() if not self.conversation.auto:  # advice is followed too often to be marked
                 self.transcript.add_change(event)
             case Finished():
                 self.transcript.add_note(reply.closing())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from peagle_cli.engine.contest import Contest, settings_for
 from peagle_cli.engine.protocol import Engine, EngineInfo, EngineSpec
@@ -16,10 +17,13 @@ from peagle_cli.prompts import Prompt
 from peagle_cli.trace.events import DraftBatch, Sampling
 from peagle_cli.trace.rounds import PLAIN
 from peagle_cli.tui import session
-from peagle_cli.tui.app import RaceApp
+from peagle_cli.tui.app import ChatApp, RaceApp
+from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.race import PhotoFinish, Race, Stage
+from peagle_cli.tui.screens.chat import ChatScreen
 from peagle_cli.tui.screens.race import RaceScreen
 from peagle_cli.tui.session import Phase
+from peagle_cli.tui.widgets.header import ChatHeader
 from peagle_cli.tui.widgets.lane import LanePane
 from tests.tui.golden import INFO
 
@@ -233,3 +237,89 @@ def test_the_first_lane_answers_for_the_next_turn(engine: TorchEngine) -> None:
     assert started.prompt == "Two"
     assert isinstance(race.last_round.replies[PLAIN].batches[0], DraftBatch)
     assert len({reply.started.prompt_ids for reply in race.last_round.replies.values()}) == 1
+
+
+@asynccontextmanager
+async def chat(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> AsyncIterator[tuple[Pilot[Any], ChatScreen]]:
+    """A chat whose first prompt has been answered, plainly."""
+    monkeypatch.setattr(session, "start_engine", lambda spec: Ready(engine))
+    monkeypatch.setattr(engine, "close", lambda: None)
+    given = {"prompt": "Hello", "method": "peagle", "depth": 3, "max_tokens": 40, "record": False, **options}
+    app = ChatApp(ChatOptions(EngineSpec(), **given))
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen: Screen[Any] = app.screen
+        assert isinstance(screen, ChatScreen)
+        for _ in range(1000):
+            await pilot.pause(0.02)
+            if screen._talk.phase is Phase.READY and screen._talk.conversation.reply:
+                break
+        yield pilot, screen
+
+
+async def begin_race(pilot: Pilot[Any]) -> RaceScreen:
+    await pilot.press("f6")
+    for _ in range(100):
+        await pilot.pause(0.02)
+        if isinstance(screen := pilot.app.screen, RaceScreen):
+            return screen
+    raise AssertionError("the race does not begin")
+
+
+async def test_a_race_on_the_last_prompt_and_the_winner_adopted(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with chat(engine, monkeypatch) as (pilot, chat_screen):
+        race_screen = await begin_race(pilot)
+        for _ in range(2000):
+            await pilot.pause(0.02)
+            if race_screen._race and race_screen._race.stage is Stage.DONE:
+                break
+        race = race_screen._race
+        assert race is not None
+        assert race.prompt == "Hello"
+        assert {("none", 0), ("eagle3", 3), ("peagle", 3), ("peagle", 7)} <= set(race.contest.settings)
+        await pilot.press("a")
+        await pilot.pause(0.1)
+        assert pilot.app.screen is chat_screen
+        wanted = chat_screen._talk.conversation.wanted
+        assert wanted is not None
+        assert wanted.method == "none", "these drafters hurt, so plain decoding won"
+        reply = chat_screen._talk.conversation.reply
+        assert reply is not None
+        assert reply.metrics.tokens == 40, "the race's events are not the chat's"
+
+
+async def test_leaving_a_race_that_runs_gives_the_engine_back(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with chat(engine, monkeypatch, max_tokens=150) as (pilot, chat_screen):
+        await begin_race(pilot)
+        await pilot.press("escape", "escape")
+        for _ in range(500):
+            await pilot.pause(0.02)
+            if pilot.app.screen is chat_screen:
+                break
+        assert chat_screen._talk.phase is Phase.READY
+        await pilot.press("/", "r", "e", "t", "r", "y", "enter")
+        for _ in range(1000):
+            await pilot.pause(0.02)
+            reply = chat_screen._talk.conversation.reply
+            if chat_screen._talk.phase is Phase.READY and reply and reply.metrics.tokens == 150:
+                return
+        raise AssertionError("the chat does not go on")
+
+
+async def test_a_depth_that_follows_the_advice_is_shown_as_such(
+    engine: TorchEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with chat(engine, monkeypatch, auto=True, max_tokens=900) as (pilot, screen):
+        conversation = screen._talk.conversation
+        assert conversation.auto
+        assert conversation.reply is not None
+        assert len(conversation.reply.changes) > 3, "it tries several depths"
+        header = screen.query_one(ChatHeader)
+        assert "auto" in "".join(piece.text for piece in header.draw()[0])
+        await pilot.press("f4")
+        assert not conversation.auto, "a depth that was chosen stays"

@@ -1,6 +1,7 @@
 """The chat: one conversation with one engine, every draft batch as it is verified."""
 
 from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import ClassVar, get_args
 
 from textual import on
@@ -8,28 +9,27 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Footer, Static, TextArea
 
-from peagle_cli.engine.protocol import Command
+from peagle_cli.engine.protocol import Command, LaneSetting
 from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError
 from peagle_cli.trace.events import Method
 from peagle_cli.tui.commands import parse
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.screens.help import HelpScreen
+from peagle_cli.tui.screens.race import RaceScreen
 from peagle_cli.tui.session import Phase, Update
 from peagle_cli.tui.talk import Talk
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.header import ChatHeader
 from peagle_cli.tui.widgets.prompt import Prompt
 from peagle_cli.tui.widgets.side import Side
-from peagle_cli.tui.widgets.status import Situation, StatusLine
+from peagle_cli.tui.widgets.status import NOTICE_S, Situation, StatusLine
 from peagle_cli.tui.widgets.transcript import DEPTH, Rejected, TranscriptView
 
 _FRAMES_PER_S = 30
 _FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
 """Figures change about four times a second, which is often enough to read; a plot takes longer to draw."""
-_NOTICE_S = 3.0
 _REJECTED: dict[Rejected, str] = {
     "first": "Showing the drafts that were rejected.",
     "all": "Showing the drafts that were rejected, and those discarded behind them.",
@@ -45,6 +45,9 @@ class ChatScreen(Screen[None]):
         Binding("f3", "screen.deepen(-1)", "shallower", tooltip="Draft shallower", id="chat.shallower", group=DEPTH),
         Binding("f4", "screen.deepen(1)", "deeper", tooltip="Draft deeper", id="chat.deeper", group=DEPTH),
         Binding("f5", "screen.pause", "pause", tooltip="Pause, go on", id="chat.pause"),
+        # Before the prompt's own f6 and f7, which select text.
+        Binding("f6", "screen.race", "race", tooltip="Race all drafters", priority=True, id="chat.race"),
+        Binding("f7", "screen.auto", "auto", tooltip="Depth by the advice", priority=True, id="chat.auto"),
         Binding("f8", "screen.step", "step", tooltip="Take one step", id="chat.step"),
         Binding("f9", "screen.rejected", "rejected", tooltip="Show more, fewer rejected drafts", id="chat.rejected"),
         Binding("escape", "stop", "stop", key_display="esc", tooltip="Stop the reply", id="chat.stop"),
@@ -62,9 +65,8 @@ class ChatScreen(Screen[None]):
         self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
         self._talk = Talk(options)
         self._phase: Phase | None = None  # as it was when last shown
-        self._leaving = False
+        self._may_leave_until = 0.0
         self._frame = 0
-        self._notice: Timer | None = None
 
     @property
     def deepest(self) -> int:
@@ -129,7 +131,7 @@ class ChatScreen(Screen[None]):
             return
         if self._phase is Phase.REPLYING:
             self._timer.resume()
-            self._view.follow()
+            self._view.action_follow()
             if not self._prompt.text:
                 self._view.focus()
         elif self._view.has_focus and self._view.following:
@@ -151,7 +153,7 @@ class ChatScreen(Screen[None]):
             else:
                 self._talk.ask(message.text)
                 self._view.update()
-                self._view.follow()
+                self._view.action_follow()
                 self._follow_phase()
         except BadInputError as error:
             self._prompt.replace_text(message.text)
@@ -190,6 +192,24 @@ class ChatScreen(Screen[None]):
             self._tell(str(error))
         else:
             self._show_setting()
+
+    def action_auto(self) -> None:
+        """Let the depth follow the advice from now on, or no longer."""
+        self._change(self._talk.conversation.toggle_auto)
+
+    def action_race(self) -> None:
+        """Race all drafters on the last prompt, and adopt the winner's setting if that is wanted."""
+        try:
+            contest = self._talk.contest()
+        except BadInputError as error:
+            self._tell(str(error))
+        else:
+            self.app.push_screen(RaceScreen(self._talk.session, lambda info: contest, hosted=True), self._raced)
+
+    def _raced(self, setting: LaneSetting | None) -> None:
+        self._follow_phase()
+        if setting is not None:
+            self._change(lambda: self._talk.conversation.adopt(setting))
 
     def action_stop(self) -> None:
         """End the reply after the step in progress, and go back to the prompt."""
@@ -258,11 +278,11 @@ class ChatScreen(Screen[None]):
             self.clear_selection()
         elif self._talk.phase is Phase.REPLYING:
             self.action_stop()
-        elif self._leaving:
+        elif monotonic() < self._may_leave_until:
             self.app.exit(EXIT_INTERRUPTED)
         else:
             self._tell("Press Ctrl+C again to leave.")
-            self._leaving = True
+            self._may_leave_until = monotonic() + NOTICE_S
 
     def action_leave(self) -> None:
         """End the chat."""
@@ -304,14 +324,13 @@ class ChatScreen(Screen[None]):
 
     def _show_setting(self) -> None:
         conversation = self._talk.conversation
-        self.query_one(ChatHeader).describe(conversation.info, conversation.wanted)
+        self.query_one(ChatHeader).describe(conversation.info, conversation.wanted, conversation.auto)
 
     @on(TranscriptView.Followed)
     @on(TextArea.Changed)
     def _show_state(self) -> None:
         """Say in the status line what is going on."""
         talk = self._talk
-        self._leaving = False
         self.query_one(StatusLine).describe(
             Situation(
                 talk.phase,
@@ -326,6 +345,3 @@ class ChatScreen(Screen[None]):
     def _tell(self, message: str) -> None:
         """Say something for a moment."""
         self.query_one(StatusLine).tell(message)
-        if self._notice is not None:
-            self._notice.stop()
-        self._notice = self.set_timer(_NOTICE_S, self._show_state)

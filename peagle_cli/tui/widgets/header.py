@@ -16,10 +16,11 @@ class ChatHeader(Panel):
         super().__init__(id=id)
         self._info: EngineInfo | None = None
         self._setting: LaneSetting | None = None
+        self._auto = False
 
-    def describe(self, info: EngineInfo | None, setting: LaneSetting | None) -> None:
-        """Show this engine and this method and depth."""
-        self._info, self._setting = info, setting
+    def describe(self, info: EngineInfo | None, setting: LaneSetting | None, auto: bool = False) -> None:
+        """Show this engine and this method and depth, and whether the depth follows the advice."""
+        self._info, self._setting, self._auto = info, setting, auto
         self.redraw()
 
     def draw(self) -> list[Pieces]:
@@ -44,7 +45,7 @@ class ChatHeader(Panel):
         shown = deepest <= _METER and self.size.width >= _METER_FROM
         return [
             self.ink(f"{METHOD_NAMES[setting.method]:<{_NAME}}", "value"),
-            self.ink("  depth ", "label"),
+            self.ink("   auto " if self._auto else "  depth ", "correction" if self._auto else "label"),
             self.ink("▰" * depth + "▱" * (deepest - depth) + " " if shown else "", "accepted"),
             self.ink("–".rjust(2) if setting.method == "none" else f"{depth:>2}", "hero"),
         ]

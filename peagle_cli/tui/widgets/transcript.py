@@ -17,6 +17,7 @@ from peagle_cli.tui.layout import Layout, Row
 from peagle_cli.tui.model import Kind, Transcript
 
 _CACHED_ROWS = 2000
+_NEAR = 2  # rows
 Rejected = Literal["first", "all", "none"]
 """Which drafts to show besides the reply: those that the target disagreed with, also those behind them, or none."""
 
@@ -42,9 +43,10 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("space", "screen.pause", "pause", key_display="space", id="watch.pause"),
         Binding("full_stop", "screen.step", "step", key_display=".", id="watch.step"),
         Binding("r", "screen.rejected", "rejected", id="watch.rejected"),
+        Binding("e", "screen.race", "race", tooltip="Race all drafters", id="watch.race"),
         Binding("enter", "screen.write", "write", key_display="⏎", tooltip="Go to the prompt", id="watch.write"),
         Binding("home", "scroll_home", "To the beginning", show=False, id="watch.top"),
-        Binding("end", "scroll_end", "To the end", show=False, id="watch.bottom"),
+        Binding("end", "follow", "To the end", show=False, id="watch.bottom"),
         Binding("up", "scroll_up", "A line up", show=False, id="watch.up"),
         Binding("down", "scroll_down", "A line down", show=False, id="watch.down"),
     ]
@@ -86,7 +88,7 @@ class TranscriptView(ScrollView, can_focus=True):
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         self.refresh_lines(first, rows - first)
 
-    def follow(self) -> None:
+    def action_follow(self) -> None:
         """Go to the end and stay there."""
         self.following = True
         self.scroll_end(animate=False, immediate=True, x_axis=False)
@@ -96,9 +98,11 @@ class TranscriptView(ScrollView, can_focus=True):
         self._lay_out()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follow the end from the moment the reader reaches it, until they leave it."""
+        """Follow the end from the moment the reader comes near it, until they leave it. Near is enough on the way down,
+        for the end may move on meanwhile."""
         super().watch_scroll_y(old_value, new_value)
-        following = new_value >= self.max_scroll_y
+        near = _NEAR if new_value > old_value else 0
+        following = new_value >= self.max_scroll_y - near
         if following != self.following:
             self.following = following
             self.post_message(self.Followed())
@@ -144,7 +148,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._strips.clear()
         self.virtual_size = Size(self._layout.width, len(self._layout.rows))
         if following:
-            self.follow()
+            self.action_follow()
         else:
             self.scroll_to(y=self._layout.row_at(top), animate=False, immediate=True)
         self.refresh()

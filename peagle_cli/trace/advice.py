@@ -21,7 +21,7 @@ from peagle_cli.trace.rounds import Setting
 ASSUMPTIONS = (
     "Acceptance at a position is taken to be the same at every depth of a method.",
     "Positions deeper than any lane drafted are extrapolated: each keeps the share of the last measured one.",
-    "Costs of depths that no lane used come from a few steps at each depth, scaled to the lanes' mean.",
+    "Costs of depths that no lane used come from a few steps at each, scaled to the lanes at the depths around.",
 )
 
 

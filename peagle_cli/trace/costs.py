@@ -10,12 +10,14 @@ from statistics import fmean, quantiles
 
 from peagle_cli.trace.events import DraftBatch, Method
 
+_ENOUGH = 10  # steps whose mean is to be trusted
+
 
 class StepCosts:
     """Mean seconds per step, out of batches.
 
-    The batches of a `sweep`, a few at every depth, give the curves' shapes. Without one, the shape is that of
-    the batches that are added. In both cases those give the level: a curve goes through their mean.
+    The curves go through the means of the depths at which there are many batches. Between and beyond, the batches of a
+    `sweep`, a few at every depth, give their shape; without one they are straight.
     """
 
     def __init__(self, batches: Iterable[DraftBatch] = (), sweep: "StepCosts | None" = None) -> None:
@@ -45,7 +47,7 @@ class StepCosts:
         own = self._draft.get(method, {})
         shape = self._sweep._draft.get(method) if self._sweep else None
         if method == "eagle3":  # a pass per token: no token, no time
-            own, shape = _with_origin(own), _with_origin(shape) if shape else None
+            own, shape = {0: [0.0], **own}, {0: [0.0], **shape} if shape else None
         return _estimate(own, shape, drafted)
 
 
@@ -59,13 +61,19 @@ def interpolate(points: Mapping[int, float], x: float) -> float:
     return max(0.0, points[a] + (points[b] - points[a]) * (x - a) / (b - a))
 
 
-def _estimate(own: Mapping[int, list[float]], shape: Mapping[int, list[float]] | None, x: int) -> float:
-    if not shape:
+def _estimate(own: Mapping[int, list[float]], sweep: Mapping[int, list[float]] | None, x: int) -> float:
+    if not sweep:
         return interpolate({depth: fmean(times) for depth, times in own.items()}, x)
-    curve = _shape(shape)
-    expected = sum(interpolate(curve, depth) * len(times) for depth, times in own.items())
-    level = sum(map(sum, own.values())) / expected if expected > 0 else 1.0
-    return level * interpolate(curve, x)
+    curve = _shape(sweep)
+    ratios = {
+        depth: fmean(times) / expected
+        for depth, times in own.items()
+        if len(times) >= _ENOUGH and (expected := interpolate(curve, depth)) > 0
+    }
+    if not ratios:
+        return interpolate(curve, x)
+    nearest = min(max(x, min(ratios)), max(ratios))
+    return interpolate(ratios, nearest) * interpolate(curve, x)
 
 
 def _shape(times: Mapping[int, list[float]]) -> dict[int, float]:
@@ -80,7 +88,3 @@ def _shape(times: Mapping[int, list[float]]) -> dict[int, float]:
         least = min(least, quantiles([*times[depth], min(times[depth])], n=4)[0])
         curve[depth] = least
     return curve
-
-
-def _with_origin(times: Mapping[int, list[float]]) -> dict[int, list[float]]:
-    return {0: [0.0], **times}

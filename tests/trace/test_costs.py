@@ -32,6 +32,7 @@ def test_a_sweep_gives_the_shape_and_the_batches_the_level() -> None:
     slower = [
         batch(depth, draft_s=1.1 * machine.draft_s("peagle", depth), verify_s=1.1 * machine.verify_s(depth))
         for depth in (0, 3, 7)
+        for _ in range(10)
     ]
     costs = StepCosts(slower, sweep)
     for depth in (1, 5, 10):
@@ -55,3 +56,15 @@ def test_a_disturbed_sweep_does_not_bend_the_curve() -> None:
     assert costs.verify_s(7) == pytest.approx(machine.verify_s(7))
     assert costs.verify_s(4) == pytest.approx(machine.verify_s(5)), "no more than a deeper step"
     assert costs.draft_s("peagle", 4) == pytest.approx(machine.draft_s("peagle", 5))
+
+
+def test_where_there_are_many_batches_their_mean_counts() -> None:
+    machine = Machine([0.5] * 10)
+    sweep = StepCosts(b for depth in range(11) for b in machine.run("peagle", depth, steps=5))
+    lanes = [batch(0, method="none", verify_s=0.02)] * 20 + [batch(4, draft_s=0.001, verify_s=0.03)] * 20
+    costs = StepCosts([*lanes, batch(7, verify_s=9.0)], sweep)
+    assert costs.verify_s(0) == pytest.approx(0.02)
+    assert costs.verify_s(4) == pytest.approx(0.03)
+    assert 0.02 < costs.verify_s(2) < 0.03
+    ratio = 0.03 / machine.verify_s(4)
+    assert costs.verify_s(8) == pytest.approx(ratio * machine.verify_s(8)), "a single step is not to be trusted"

@@ -45,9 +45,9 @@ class ChatScreen(Screen[None]):
         Binding("f3", "screen.deepen(-1)", "shallower", tooltip="Draft shallower", id="chat.shallower", group=DEPTH),
         Binding("f4", "screen.deepen(1)", "deeper", tooltip="Draft deeper", id="chat.deeper", group=DEPTH),
         Binding("f5", "screen.pause", "pause", tooltip="Pause, go on", id="chat.pause"),
-        # Before the prompt's own f6 and f7, which select text.
+        # Priority: the prompt's own f6 and f7 select text.
         Binding("f6", "screen.race", "race", tooltip="Race all drafters", priority=True, id="chat.race"),
-        Binding("f7", "screen.auto", "auto", tooltip="Depth by the advice", priority=True, id="chat.auto"),
+        Binding("f7", "screen.auto", "Depth by the advice", show=False, priority=True, id="chat.auto"),
         Binding("f8", "screen.step", "step", tooltip="Take one step", id="chat.step"),
         Binding("f9", "screen.rejected", "rejected", tooltip="Show more, fewer rejected drafts", id="chat.rejected"),
         Binding("escape", "stop", "stop", key_display="esc", tooltip="Stop the reply", id="chat.stop"),
@@ -292,6 +292,8 @@ class ChatScreen(Screen[None]):
         """Dim the keys that would do nothing now; offer a restart only where it helps."""
         if action in ("pause", "step", "stop"):
             return True if self._talk.phase is Phase.REPLYING else None
+        if action == "race":
+            return True if self._talk.phase is Phase.READY else None
         if action == "restart":
             return self._talk.phase is Phase.BROKEN
         return True

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,32 @@ def test_what_it_would_be_on_a_machine_that_was_profiled(
         assert "SIMULATED" in render(report, output)
     assert report.simulated.machine.name in render(report, "csv").splitlines()[1]
     assert program.run(*run, "--output", "jsonl").returncode == 2
+
+
+def test_a_lossy_engine_ends_with_exit_code_1(
+    tiny_spec: EngineSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The engine runs in this process, so that it can be broken: it believes its drafter's first token."""
+    from peagle_cli.cli import app
+    from peagle_cli.engine import open as opening
+    from peagle_cli.engine.torch import decode
+    from peagle_cli.engine.torch.engine import TorchEngine
+    from peagle_cli.engine.torch.verify import Verdict
+
+    def believing(drafts: Sequence[int], choices: Sequence[int]) -> Verdict:
+        accepted = min(1, len(drafts))
+        return Verdict(accepted, choices[accepted])
+
+    monkeypatch.setenv("PEAGLE_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setattr(opening, "open_engine", lambda spec, on_progress: TorchEngine.open(tiny_spec))
+    monkeypatch.setattr(decode, "verify_greedy", believing)
+    monkeypatch.setattr("sys.argv", ["peagle", "compare", "Hello", *SHORT, "--depth", "2", "--output", "json"])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 1
+    told = capsys.readouterr()
+    report = msgspec.json.decode(told.out, type=Report)
+    assert report.lossless.verdict == "NOT LOSSLESS"
+    assert [lane.lossy for lane in report.lossless.lanes] == [0, 1, 1]
+    assert "NOT LOSSLESS" in told.err
+    assert "the target itself preferred" in told.err

@@ -1,10 +1,13 @@
 """`peagle replay`: on a terminal the replay screen, in a pipe the recorded replies as they came."""
 
 import math
+import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from peagle_cli.cli.chat import is_terminal
+from peagle_cli.errors import BadInputError
 from peagle_cli.recording import demos
 from peagle_cli.text import printable
 
@@ -35,14 +38,23 @@ def replay(
     On a terminal this opens the replay screen, where it can be stepped through, forwards and backwards. In a pipe, or
     with --plain or --output, it streams the replies; of a race, the text of the first lane and the figures of all.
     """
-    if recording is None:
-        _offer()
-        return
-    from peagle_cli.engine.replay import ReplayEngine
+    from peagle_cli.engine.replay import ReplayEngine, check_pace
     from peagle_cli.recording.recording import Recording
 
-    engine = ReplayEngine(Recording.load(demos.find(recording)), speed, math.inf if max_idle is None else max_idle)
-    _stream(engine, output or "text")
+    on_screen = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not plain and output is None
+    longest = math.inf if max_idle is None else max_idle
+    loaded = Recording.load(demos.find(recording)) if recording else None
+    check_pace(speed, longest)
+    if loaded is None and not demos.demos():
+        raise BadInputError("No demos come with this build.", "Name a recording: `peagle sessions` lists yours.")
+    if on_screen:
+        from peagle_cli.tui.app import run_replay
+
+        raise typer.Exit(run_replay(loaded, speed, longest, theme))
+    if loaded is None:
+        _offer()
+    else:
+        _stream(ReplayEngine(loaded, speed, longest), output or "text")
 
 
 def _offer() -> None:

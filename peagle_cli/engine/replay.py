@@ -52,10 +52,7 @@ class ReplayEngine:
     def __init__(
         self, recording: Recording, speed: float = 1.0, max_idle: float = math.inf, clock: WallClock | None = None
     ) -> None:
-        if not 0 < speed < math.inf:
-            raise BadInputError(f"Nothing can be replayed at {speed} times its speed.", "Use a number above 0.")
-        if not max_idle >= 0:
-            raise BadInputError(f"A longest wait of {max_idle} s cannot be.", "Use 0 s or more.")
+        check_pace(speed, max_idle)
         self.recording = recording
         self.speed = speed
         self.max_idle = max_idle
@@ -151,6 +148,14 @@ class _Pace:
         self._due = self._clock.now()
         if self._steps and isinstance(event, DraftBatch):
             self._steps -= 1
+
+
+def check_pace(speed: float, max_idle: float) -> None:
+    """Raise `BadInputError` for numbers that make no pace."""
+    if not 0 < speed < math.inf:
+        raise BadInputError(f"Nothing can be replayed at {speed} times its speed.", "Use a number above 0.")
+    if not max_idle >= 0:
+        raise BadInputError(f"A longest wait of {max_idle} s cannot be.", "Use 0 s or more.")
 
 
 def request_of(run: Run) -> Request:

@@ -1,4 +1,5 @@
-"""The applications: their screens, their themes, and how `peagle chat` and `peagle compare` start them."""
+"""The applications: their screens, their themes, and how `peagle chat`, `peagle compare` and `peagle replay` start
+them."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -12,11 +13,16 @@ from textual.screen import Screen
 from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.recording import demos
+from peagle_cli.recording.recording import Recording
 from peagle_cli.trace.comparison import Report
 from peagle_cli.tui.commands import invocations
 from peagle_cli.tui.options import ChatOptions
+from peagle_cli.tui.playback import Playback
 from peagle_cli.tui.screens.chat import ChatScreen
+from peagle_cli.tui.screens.demos import DemosScreen
 from peagle_cli.tui.screens.race import RaceScreen
+from peagle_cli.tui.screens.replay import ReplayScreen
 from peagle_cli.tui.session import Session
 from peagle_cli.tui.themes import THEMES, VARIABLE_DEFAULTS
 
@@ -28,7 +34,7 @@ class PeagleApp(App[Result | PeagleError]):
     opened."""
 
     TITLE = "peagle"
-    CSS_PATH: ClassVar = ["styles.tcss", "race.tcss"]
+    CSS_PATH: ClassVar = ["styles.tcss", "race.tcss", "replay.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+t", "next_theme", "theme", show=False, id="app.theme"),
     ]
@@ -36,6 +42,7 @@ class PeagleApp(App[Result | PeagleError]):
     def __init__(self, theme: str | None) -> None:
         # Without colours Textual must not turn ours into shades of grey, but leave the terminal's own.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
+        self.animation_level = "none"  # a view that glides does not get to where a growing text ends
         for each in THEMES:
             self.register_theme(each)
         self.theme = self._checked(theme or THEMES[0].name)
@@ -89,6 +96,26 @@ class RaceApp(PeagleApp[Report]):
         return RaceScreen(Session(self._spec), self._contest_for, hosted=False)
 
 
+class ReplayApp(PeagleApp[int]):
+    """Replays a recording, or offers the demos where there is none."""
+
+    def __init__(self, recording: Recording | None, speed: float, max_idle: float, theme: str | None) -> None:
+        super().__init__(theme)
+        self._recording = recording
+        self._speed = speed
+        self._longest_wait = max_idle
+
+    def get_default_screen(self) -> Screen[None]:
+        """The replay, or the choice."""
+        if self._recording is None:
+            return DemosScreen(demos.demos(), self._show)
+        return ReplayScreen(Playback(self._recording, self._longest_wait), self._speed)
+
+    def _show(self, demo: demos.Demo) -> None:
+        playback = Playback(Recording.load(demo.path), self._longest_wait)
+        self.push_screen(ReplayScreen(playback, self._speed, hosted=True))
+
+
 def run_chat(options: ChatOptions) -> int:
     """Open the chat screen and stay in it until the user leaves. Returns the exit code.
 
@@ -109,3 +136,14 @@ def run_race(spec: EngineSpec, contest_for: Callable[[EngineInfo], Contest], the
     if isinstance(result, PeagleError):
         raise result
     return result
+
+
+def run_replay(recording: Recording | None, speed: float, max_idle: float, theme: str | None) -> int:
+    """Open the replay screen on `recording`, or on the choice of demos, and stay until the user leaves.
+
+    `speed` and `max_idle` are those of `ReplayEngine`. Returns the exit code; raises as `run_chat` does.
+    """
+    result = ReplayApp(recording, speed, max_idle, theme).run()
+    if isinstance(result, PeagleError):
+        raise result
+    return result or 0

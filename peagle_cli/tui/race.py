@@ -136,6 +136,11 @@ class Race:
         return sorted(standings, key=lambda standing: -(standing.tokens_per_second or 0.0))
 
     @property
+    def max_tokens(self) -> int:
+        """How many tokens a reply may have."""
+        return self.contest.max_tokens
+
+    @property
     def last_round(self) -> Round | None:
         """The latest complete round: the one in view, once all is done."""
         return self._complete[-1] if self._complete else None

@@ -17,20 +17,21 @@ _ABOUT = (
     "it adds a token of its own: the text is the same as without drafts, in fewer steps.\n\n"
     "EAGLE-3 drafts one token after the other, P-EAGLE all of them in one pass. The effective depth is the number of "
     "tokens that a step yields on average: accepted drafts, and the model's own. Deeper drafts can yield more, and "
-    "cost more.\n\n"
-    "The letters act while the transcript has the focus (Tab changes it), the function keys always."
+    "cost more."
 )
+_FOCUS = "The letters act while the transcript has the focus (Tab changes it), the function keys always."
 
 
 class HelpScreen(ModalScreen[None]):
-    """Closed by Escape or F1."""
+    """Closed by Escape or F1. `prompt` says that the screen has one, and so the commands that are written there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f1,q,enter", "dismiss", "close", id="help.close"),
     ]
 
-    def __init__(self, bindings: Iterable[BindingType]) -> None:
+    def __init__(self, bindings: Iterable[BindingType], prompt: bool = True) -> None:
         super().__init__()
+        self._prompt = prompt
         self._listed = list(Binding.make_bindings(bindings))
 
     def compose(self) -> ComposeResult:
@@ -39,8 +40,11 @@ class HelpScreen(ModalScreen[None]):
             page.border_title = "peagle"
             page.border_subtitle = "esc closes"
             yield Static(_ABOUT)
+            if self._prompt:
+                yield Static(_FOCUS)
             yield Static(_table(self._keys()))
-            yield Static(_table((command.usage, command.help) for command in COMMANDS))
+            if self._prompt:
+                yield Static(_table((command.usage, command.help) for command in COMMANDS))
 
     def _keys(self) -> Iterator[tuple[str, str]]:
         """What can be done by key, and all keys that do it."""

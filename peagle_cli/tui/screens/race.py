@@ -21,15 +21,13 @@ from peagle_cli.trace.events import Failed
 from peagle_cli.tui.model import one_line
 from peagle_cli.tui.race import PhotoFinish, Race, Stage
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Update
-from peagle_cli.tui.widgets.lane import LanePane, LaneText
+from peagle_cli.tui.widgets.lane import STACKED_BELOW, LanePane, LaneText, lay_out_lanes
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.standings import AdvicePlot, Standings
 from peagle_cli.tui.widgets.status import progress_text
 
 _FRAMES_PER_S = 30
 _FRAMES_PER_FIGURE = 4
-_LANE_CELLS = 36  # a lane wants at least so many
-_STACKED_BELOW = 100
 _PHOTO_FINISH_S = 6.0  # how long the slowest lane takes when the race is shown again
 _STAGES = {
     Stage.WARMING: "◌ warming up",
@@ -88,7 +86,7 @@ class RaceScreen(Screen[LaneSetting | None]):
 
     def __init__(self, session: Session, contest_for: Callable[[EngineInfo], Contest], *, hosted: bool) -> None:
         super().__init__()
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_STACKED_BELOW, "-normal"), (150, "-wide")]
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (STACKED_BELOW, "-normal"), (150, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-high"), (50, "-tall")]
         self._session = session
         self._contest_for = contest_for
@@ -125,11 +123,7 @@ class RaceScreen(Screen[LaneSetting | None]):
 
     def on_resize(self) -> None:
         """As many lanes side by side as have room for words."""
-        lanes = self.query_one("#lanes", Container)
-        count = max(1, len(lanes.children))
-        columns = 1 if self.size.width < _STACKED_BELOW else min(count, max(1, self.size.width // _LANE_CELLS))
-        lanes.styles.grid_size_columns = columns
-        lanes.styles.grid_size_rows = -(-count // columns)
+        lay_out_lanes(self.query_one("#lanes", Container), self.size.width)
 
     # What arrives
 

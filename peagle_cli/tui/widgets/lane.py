@@ -1,15 +1,43 @@
 """One lane of a race: its text in colours, its figures, and how far it has come on its own clock."""
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
+from typing import Protocol
 
-from peagle_cli.tui.race import Race, Runner
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+
+from peagle_cli.tui.race import Runner
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.transcript import TranscriptView
 
+STACKED_BELOW = 100
+"""On screens with fewer columns, lanes stand above each other."""
+
+_LANE_CELLS = 36  # a lane wants at least so many
 _ONE_LINE_FROM = 64  # cells in which name and figures fit side by side
 _NAME = 10
 _FLAG = "⚑"
+
+
+class Field(Protocol):
+    """All that run beside a lane, and how many tokens a reply may have."""
+
+    @property
+    def runners(self) -> list[Runner]:
+        """The lanes."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Where the track ends."""
+        ...
+
+
+def lay_out_lanes(lanes: Container, columns: int) -> None:
+    """Place as many lanes side by side as have room for words on a screen of so many columns."""
+    count = max(1, len(lanes.children))
+    beside = 1 if columns < STACKED_BELOW else min(count, max(1, columns // _LANE_CELLS))
+    lanes.styles.grid_size_columns = beside
+    lanes.styles.grid_size_rows = -(-count // beside)
 
 
 class LaneText(TranscriptView, can_focus=False):
@@ -19,9 +47,9 @@ class LaneText(TranscriptView, can_focus=False):
 class LaneFigures(Panel):
     """The lane's name and figures: on one line where there is room, else on two."""
 
-    def __init__(self, race: Race, runner: Runner) -> None:
+    def __init__(self, field: Field, runner: Runner) -> None:
         super().__init__()
-        self._race = race
+        self._field = field
         self._runner = runner
 
     def draw(self) -> list[Pieces]:
@@ -59,11 +87,11 @@ class LaneFigures(Panel):
         """In which order the lanes have come to their end, each by its own clock; None while this one runs."""
         if not self._runner.finished:
             return None
-        return 1 + sum(r.finished and r.clock_s < self._runner.clock_s for r in self._race.runners)
+        return 1 + sum(r.finished and r.clock_s < self._runner.clock_s for r in self._field.runners)
 
     def _track(self, room: int) -> Pieces:
         tokens = self._runner.reply.metrics.tokens
-        share = 1.0 if self._runner.finished else tokens / self._race.contest.max_tokens
+        share = 1.0 if self._runner.finished else tokens / self._field.max_tokens
         done = round(share * max(0, room))
         return [self.ink("━" * done, "draft"), self.ink("─" * (room - done), "off")]
 
@@ -71,12 +99,12 @@ class LaneFigures(Panel):
 class LanePane(Vertical):
     """Shows one runner of a race."""
 
-    def __init__(self, race: Race, runner: Runner) -> None:
+    def __init__(self, field: Field, runner: Runner) -> None:
         super().__init__()
         self._runner = runner
         self._shown = runner.transcript
         self._spans = 0
-        self._figures = LaneFigures(race, runner)
+        self._figures = LaneFigures(field, runner)
         self._text = LaneText()
 
     def compose(self) -> ComposeResult:

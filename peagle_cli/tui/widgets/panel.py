@@ -48,7 +48,8 @@ class Panel(Widget):
 
     def spread(self, left: Pieces, right: Pieces) -> Pieces:
         """Both ends of a line; the right one is kept whole, the left one cut where they meet."""
-        return [*Strip(left).adjust_cell_length(max(0, self.size.width - Strip(right).cell_length)), *right]
+        room = max(0, self.size.width - Strip(right).cell_length)
+        return [*Strip(left).adjust_cell_length(room, self.rich_style), *right]
 
     def render_line(self, y: int) -> Strip:
         """One line."""

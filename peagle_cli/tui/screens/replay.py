@@ -1,0 +1,229 @@
+"""The replay: a recording on the chat's and the race's own widgets, with a clock that obeys."""
+
+from time import monotonic
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from peagle_cli.tui.playback import Playback
+from peagle_cli.tui.screens.help import HelpScreen
+from peagle_cli.tui.widgets.figures import Figures
+from peagle_cli.tui.widgets.lane import LanePane, LaneText, lay_out_lanes
+from peagle_cli.tui.widgets.replay_header import ReplayHeader
+from peagle_cli.tui.widgets.side import Side
+from peagle_cli.tui.widgets.timeline import Timeline
+
+_FRAMES_PER_S = 30
+_FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
+_SPEEDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_JUMP_S = 5.0
+_STEP = Binding.Group("step", compact=True)
+_SPEED = Binding.Group("speed", compact=True)
+_JUMP = Binding.Group("5 s", compact=True)
+
+
+class ReplayScreen(Screen[None]):
+    """Shows `playback` from its beginning, and pauses at its end; `playing` in between.
+
+    `hosted` says that there is a screen to go back to.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "play", "play, pause", tooltip="Play, pause", id="replay.play"),
+        Binding("left,comma", "step_back", "back", tooltip="A step back", id="replay.back", group=_STEP),
+        Binding("right,full_stop", "step", "step", tooltip="A step on", id="replay.step", group=_STEP),
+        Binding("n", "rejection", "next rejection", tooltip="On to the next rejected draft", id="replay.rejection"),
+        Binding("left_square_bracket", "faster(-1)", "slower", key_display="[", id="replay.slower", group=_SPEED),
+        Binding("right_square_bracket", "faster(1)", "faster", key_display="]", id="replay.faster", group=_SPEED),
+        Binding("shift+left", "jump(-1)", "5 s back", show=False, id="replay.earlier", group=_JUMP),
+        Binding("shift+right", "jump(1)", "5 s on", show=False, id="replay.later", group=_JUMP),
+        Binding("home", "go_to(0)", "To the beginning", show=False, id="replay.begin"),
+        Binding("end", "go_to(1)", "To the end", show=False, id="replay.end"),
+        Binding("r", "rejected", "rejected", tooltip="Show, hide rejected drafts", id="replay.rejected"),
+        Binding("up", "scroll(-1)", "A line up", show=False, id="replay.up"),
+        Binding("down", "scroll(1)", "A line down", show=False, id="replay.down"),
+        Binding("f1", "help", "help", tooltip="This page", id="replay.help"),
+        Binding("escape,q,ctrl+d", "leave", "leave", key_display="q", tooltip="Leave", id="replay.leave"),
+        Binding("ctrl+c", "leave", show=False, priority=True, id="replay.interrupt"),
+    ]
+
+    def __init__(self, playback: Playback, speed: float, hosted: bool = False) -> None:
+        super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
+        self.playback = playback
+        self._hosted = hosted
+        self._speed = speed
+        self.playing = True
+        self._seconds = 0.0  # on the replay's clock
+        self._last = monotonic()
+        self._frame = 0
+        self._shown = -1  # the position that is drawn
+        self._transcript = playback.transcript
+        self._runners = playback.runners
+
+    def compose(self) -> ComposeResult:
+        """As the chat, or as the race, depending on what is replayed; below them the timeline."""
+        yield ReplayHeader(self.playback, id="header")
+        yield Figures(id="strip")
+        with Horizontal(id="talk"):
+            yield LaneText(id="transcript")
+            yield Side(id="side")
+        yield Container(id="lanes")
+        yield Timeline(self.playback, id="timeline")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to play."""
+        self._text.show(self._transcript)
+        self.query_one(Side).set_positions(max(self.playback.header.max_depths.values(), default=0))
+        self._timer = self.set_interval(1 / _FRAMES_PER_S, self._tick)
+        self._last = monotonic()
+        self.show()
+
+    def on_resize(self) -> None:
+        """As many lanes side by side as have room."""
+        lay_out_lanes(self.query_one("#lanes", Container), self.size.width)
+
+    def _tick(self) -> None:
+        self._frame += 1
+        now = monotonic()
+        self._seconds += (now - self._last) * self._speed
+        self._last = now
+        position = self.playback.position_at(self._seconds)
+        if position > self.playback.position:
+            self.playback.seek(position)
+        if self._seconds >= self.playback.seconds:
+            self._play(False)
+        self.show()
+
+    # What the user asks for
+
+    def action_play(self) -> None:
+        """Play on, or pause; at the end begin again."""
+        if not self.playing and self.playback.position == self.playback.length:
+            self.seek(0)
+        self._play(not self.playing)
+        self.show()
+
+    def action_step(self) -> None:
+        """Pause, and take a step."""
+        self.seek(self.playback.next_step())
+
+    def action_step_back(self) -> None:
+        """Pause, and take the latest step back."""
+        self.seek(self.playback.previous_step())
+
+    def action_rejection(self) -> None:
+        """Pause, and go on to the next step that rejected a draft."""
+        self.seek(self.playback.next_rejection())
+
+    def action_faster(self, by: int) -> None:
+        """Play faster or slower; also while paused."""
+        nearest = min(range(len(_SPEEDS)), key=lambda i: abs(_SPEEDS[i] - self._speed))
+        self._speed = _SPEEDS[min(max(nearest + by, 0), len(_SPEEDS) - 1)]
+        self.show()
+
+    def action_jump(self, by: int) -> None:
+        """Go some seconds on or back."""
+        self._go_to(self._seconds + by * _JUMP_S)
+
+    def action_go_to(self, share: float) -> None:
+        """Go to this share of the whole time."""
+        self._go_to(share * self.playback.seconds)
+
+    @on(Timeline.Sought)
+    def _sought(self, message: Timeline.Sought) -> None:
+        self._go_to(message.seconds)
+
+    def action_rejected(self) -> None:
+        """Show the rejected drafts in place, or the replies alone."""
+        for view in self.query(LaneText):
+            view.rejected = "none" if view.rejected == "first" else "first"
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll the transcript."""
+        self._text.scroll_relative(y=by, animate=False)
+
+    def action_help(self) -> None:
+        """The keys."""
+        self.app.push_screen(HelpScreen(self.BINDINGS, prompt=False))
+
+    def action_leave(self) -> None:
+        """End the replay."""
+        if self._hosted:
+            self.dismiss()
+        else:
+            self.app.exit(0)
+
+    def seek(self, position: int) -> None:
+        """Pause, and show the first `position` events."""
+        self._play(False)
+        self.playback.seek(position)
+        self._seconds = self.playback.at_s
+        self.show()
+
+    def _go_to(self, seconds: float) -> None:
+        """Go to a time, and play on if it was playing."""
+        self._seconds = min(max(seconds, 0.0), self.playback.seconds)
+        self.playback.seek(self.playback.position_at(self._seconds))
+        self.show()
+
+    def _play(self, on: bool) -> None:
+        self.playing = on
+        self._last = monotonic()
+        (self._timer.resume if on else self._timer.pause)()
+
+    # What is shown
+
+    @property
+    def _text(self) -> LaneText:
+        return self.query_one("#transcript", LaneText)
+
+    def show(self) -> None:
+        """Draw what changed; while playing, figures and plots less often than text."""
+        self.query_one(Timeline).show_now(self._seconds, self._speed, self.playing)
+        if self.playback.position != self._shown:
+            self._shown = self.playback.position
+            self._show_text()
+        self._show_figures()
+
+    def _show_text(self) -> None:
+        playback = self.playback
+        if playback.transcript is not self._transcript:
+            self._transcript = playback.transcript
+            self._text.show(self._transcript)
+        self._text.update()
+        if playback.runners is not self._runners:
+            self._show_lanes()
+        for pane in self.query(LanePane):
+            pane.show_text()
+        self.query_one(ReplayHeader).redraw()
+
+    def _show_figures(self) -> None:
+        reply, side = self.playback.reply, self.query_one(Side)
+        if self._due(_FRAMES_PER_BATCHES):
+            side.show_batches(reply)
+        if self._due(_FRAMES_PER_FIGURES):
+            side.show_figures(reply)
+            self.query_one("#strip", Figures).show(reply)
+            for pane in self.query(LanePane):
+                pane.show_figures()
+        if self._due(_FRAMES_PER_PLOT):
+            side.show_course(reply)
+
+    def _due(self, frames: int) -> bool:
+        return not self.playing or self._frame % frames == 0
+
+    def _show_lanes(self) -> None:
+        self._runners = self.playback.runners
+        self.set_class(bool(self._runners), "-race")
+        lanes = self.query_one("#lanes", Container)
+        lanes.remove_children()
+        lanes.mount_all(LanePane(self.playback, runner) for runner in self._runners)
+        self.call_after_refresh(self.on_resize)

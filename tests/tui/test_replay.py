@@ -1,0 +1,96 @@
+"""The replay screen, with its keys."""
+
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+from textual.pilot import Pilot
+
+from peagle_cli.errors import PeagleError
+from peagle_cli.tui.app import ReplayApp
+from peagle_cli.tui.screens.replay import ReplayScreen
+from peagle_cli.tui.widgets.lane import LanePane
+from peagle_cli.tui.widgets.timeline import Timeline
+from tests.recordings import Recorded
+
+
+def screen_of(pilot: Pilot[int | PeagleError]) -> ReplayScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, ReplayScreen)
+    return screen
+
+
+def rows(pilot: Pilot[int | PeagleError]) -> str:
+    """All that is to be read."""
+    return "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
+
+
+@pytest.fixture
+async def pilot(recorded: Recorded) -> AsyncIterator[Pilot[int | PeagleError]]:
+    app = ReplayApp(recorded.load(), 1.0, math.inf, None)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen_of(pilot).seek(0)
+        await pilot.pause()
+        yield pilot
+
+
+async def test_is_marked_with_the_recordings_hardware(pilot: Pilot[int | PeagleError], recorded: Recorded) -> None:
+    text = rows(pilot)
+    assert "REPLAY" in text
+    assert recorded.load().header.machine.name in text
+    assert f"recorded {recorded.load().header.created:%Y-%m-%d}" in text
+
+
+async def test_steps_with_the_arrows(pilot: Pilot[int | PeagleError]) -> None:
+    playback = screen_of(pilot).playback
+    await pilot.press("right", "right", "right")
+    assert playback.position == 4  # the start, and three steps
+    assert "effective depth" in rows(pilot)
+    await pilot.press("left")
+    assert playback.position == 3
+    await pilot.press("n")
+    assert playback.reply is not None
+    assert playback.reply.batches[-1].rejected
+
+
+async def test_plays_and_pauses(pilot: Pilot[int | PeagleError]) -> None:
+    screen = screen_of(pilot)
+    await pilot.press("[", "[", "[", "[", "space")
+    assert screen.playing
+    await pilot.press("]", "]", "]", "]", "]")
+    while screen.playing:
+        await pilot.pause(0.02)
+    assert screen.playback.position == screen.playback.length
+    await pilot.press("[", "[", "[", "[", "[", "space")  # from the beginning again
+    assert screen.playback.position < screen.playback.length
+
+
+async def test_seeks_on_the_timeline(pilot: Pilot[int | PeagleError]) -> None:
+    playback = screen_of(pilot).playback
+    await pilot.press("end")
+    assert playback.position == playback.length
+    await pilot.press("home")
+    assert playback.position <= 1
+    await pilot.click(Timeline, offset=(60, 0))
+    assert 1 < playback.position < playback.length
+
+
+async def test_a_race_is_shown_side_by_side(pilot: Pilot[int | PeagleError]) -> None:
+    await pilot.press("end")
+    await pilot.pause()
+    assert [pane.size.height > 5 for pane in pilot.app.screen.query(LanePane)] == [True, True]
+    assert "And three <b>more</b>." in rows(pilot)
+    await pilot.press("home")
+    await pilot.pause()
+    assert not pilot.app.screen.query(LanePane)
+
+
+async def test_shows_no_control_sequence(pilot: Pilot[int | PeagleError]) -> None:
+    for _ in range(3):
+        await pilot.press("end", "left")
+        assert "\x1b" not in rows(pilot)
+
+
+async def test_leaves(pilot: Pilot[int | PeagleError]) -> None:
+    await pilot.press("q")
+    assert pilot.app.return_value == 0

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from textual.timer import Timer
+
 from peagle_cli.models.progress import Progress
 from peagle_cli.tui.commands import matching
 from peagle_cli.tui.model import one_line
 from peagle_cli.tui.session import Phase
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 
+NOTICE_S = 3.0
 _BAR = 20
 _MEGABYTE = 1e6
 
@@ -30,25 +33,32 @@ class StatusLine(Panel):
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._shown = ("", "", "label")
+        self._status = ("", "", "label")
+        self._notice = ""
+        self._forgetting: Timer | None = None
 
     def describe(self, situation: Situation) -> None:
-        """Say what is going on."""
-        self._say(*status(situation))
+        """Say what is going on, unless there is a notice to be read."""
+        if (now := status(situation)) != self._status:
+            self._status = now
+            self.redraw()
 
-    def tell(self, message: str) -> None:
-        """Say something in particular."""
-        self._say(message, "", "correction")
+    def tell(self, notice: str) -> None:
+        """Say something in particular, for a moment."""
+        if self._forgetting is not None:
+            self._forgetting.stop()
+        self._forgetting = self.set_timer(NOTICE_S, self._forget)
+        self._notice = notice
+        self.redraw()
 
     def draw(self) -> list[Pieces]:
         """Draw it."""
-        message, hint, style = self._shown
+        message, hint, style = (self._notice, "", "correction") if self._notice else self._status
         return [self.spread([self.ink(message, style)], [self.ink(f"  {hint}", "label")])]
 
-    def _say(self, message: str, hint: str, style: str) -> None:
-        if (message, hint, style) != self._shown:
-            self._shown = (message, hint, style)
-            self.redraw()
+    def _forget(self) -> None:
+        self._notice = ""
+        self.redraw()
 
 
 def status(now: Situation) -> tuple[str, str, str]:

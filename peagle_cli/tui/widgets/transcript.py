@@ -43,7 +43,6 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("space", "screen.pause", "pause", key_display="space", id="watch.pause"),
         Binding("full_stop", "screen.step", "step", key_display=".", id="watch.step"),
         Binding("r", "screen.rejected", "rejected", id="watch.rejected"),
-        Binding("e", "screen.race", "race", tooltip="Race all drafters", id="watch.race"),
         Binding("enter", "screen.write", "write", key_display="⏎", tooltip="Go to the prompt", id="watch.write"),
         Binding("home", "scroll_home", "To the beginning", show=False, id="watch.top"),
         Binding("end", "follow", "To the end", show=False, id="watch.bottom"),
@@ -87,6 +86,10 @@ class TranscriptView(ScrollView, can_focus=True):
         if self.following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         self.refresh_lines(first, rows - first)
+
+    def action_scroll_home(self) -> None:
+        """Go to the beginning at once: Textual's own way waits for a moment without news, which may not come."""
+        self.scroll_to(y=0, animate=False)
 
     def action_follow(self) -> None:
         """Go to the end and stay there."""

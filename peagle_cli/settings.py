@@ -44,7 +44,9 @@ def heeded_by(command: str) -> tuple[str, ...]:
     """The settings that are defaults of a command's options."""
     if command == "chat":
         return Settings.__struct_fields__
-    return OPENING if command in ("compare", "doctor", "profile") else ()
+    if command == "compare":
+        return (*OPENING, "record")
+    return OPENING if command in ("doctor", "profile") else ()
 
 
 def config_file() -> Path:

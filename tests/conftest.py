@@ -1,5 +1,6 @@
 """What tests of several parts need: the real small model, fetched once into the ordinary cache, and a tiny one."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,14 @@ from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.models import store
 from tests import recordings, tiny
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests record does not go to the user's sessions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PEAGLE_DATA_DIR", str(tmp_path_factory.mktemp("data")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TextIO
 
 import typer
 
-from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Theme
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Record, Theme
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.validate import MAX_CANDIDATES
 from peagle_cli.errors import BadInputError
@@ -62,9 +62,7 @@ def chat(
     candidates: Annotated[
         int, typer.Option(min=0, max=MAX_CANDIDATES, help="With jsonl: each position's likeliest tokens, this many.")
     ] = 0,
-    record: Annotated[
-        bool, typer.Option("--record/--no-record", envvar="PEAGLE_RECORD", help="Keep a recording of the session.")
-    ] = True,
+    record: Record = True,
     resume: Annotated[
         str | None,
         typer.Option(

@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from peagle_cli.cli.chat import is_terminal
 from peagle_cli.cli.loading import loading_shown
-from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Theme
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Record, Theme
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.engine.validate import check_lane, check_sampling
 from peagle_cli.errors import BadInputError, PeagleError
@@ -75,6 +75,7 @@ def compare(
     dtype: Dtype = None,
     device: Device = None,
     theme: Theme = None,
+    record: Record = True,
 ) -> None:
     """Compare drafters and depths on the same prompts.
 
@@ -111,9 +112,9 @@ def compare(
     if output is None and profile is None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
         from peagle_cli.tui.app import run_race
 
-        report = run_race(spec, contest_for, theme)
+        report = run_race(spec, contest_for, theme, record)
     else:
-        report = _run(spec, contest_for, profile, as_events=output == "jsonl")
+        report = _run(spec, contest_for, profile, record=record, as_events=output == "jsonl")
     if report is None:
         return
     if output != "jsonl":
@@ -127,21 +128,24 @@ def _run(
     contest_for: "Callable[[EngineInfo], Contest]",
     profile: "Profile | None",
     *,
+    record: bool,
     as_events: bool,
 ) -> "Report":
     """Run the contest without a screen; writes its events if that is wanted."""
+    from peagle_cli.cli.recorded import recorded
     from peagle_cli.cli.rounds_shown import rounds_shown
     from peagle_cli.engine.contest import play, sweep
     from peagle_cli.engine.open import open_engine
     from peagle_cli.trace import comparison
 
     with loading_shown() as on_progress:
-        engine = open_engine(spec, on_progress)
+        opened = open_engine(spec, on_progress)
+    engine = recorded(opened, record)
     rounds: list[Round] = []
     with contextlib.closing(engine):
         contest = contest_for(engine.info)
         with rounds_shown(contest.size) as show:
-            steps = list(sweep(engine, contest))
+            steps = list(sweep(opened, contest))
             for current, event in play(engine, contest):
                 if not rounds or rounds[-1] is not current:
                     show(len(rounds))

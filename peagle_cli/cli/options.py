@@ -30,3 +30,6 @@ Theme = Annotated[
     str | None,
     typer.Option("--theme", envvar="PEAGLE_THEME", help="The screen's colours. Default: peagle-dark."),
 ]
+Record = Annotated[
+    bool, typer.Option("--record/--no-record", envvar="PEAGLE_RECORD", help="Keep a recording of the session.")
+]

@@ -12,10 +12,10 @@ import typer
 
 from peagle_cli.cli.chat import Output
 from peagle_cli.cli.loading import loading_shown
+from peagle_cli.cli.recorded import recorded
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.open import open_engine
-from peagle_cli.engine.protocol import Engine, EngineInfo, Message, Request, SetDepth
-from peagle_cli.engine.recorded import RecordedEngine
+from peagle_cli.engine.protocol import EngineInfo, Message, Request, SetDepth
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.text import printable, printable_json
 from peagle_cli.trace.advice import AutoDepth
@@ -128,9 +128,7 @@ def answer(options: ChatOptions, output: Output, candidates: int) -> None:
     if options.prompt is None:
         raise BadInputError("There is no prompt.", "Give one as the argument or on standard input.")
     with loading_shown() as on_progress:
-        engine: Engine = open_engine(options.spec, on_progress)
-    if options.record:
-        engine = RecordedEngine(engine, _warn, options.continues)
+        engine = recorded(open_engine(options.spec, on_progress), options.record, options.continues)
     reply = Reply()
     writer = _WRITERS[output]()
     request = _request(options, options.prompt, engine.info, candidates)
@@ -145,10 +143,6 @@ def answer(options: ChatOptions, output: Output, candidates: int) -> None:
     writer.end(reply)
     if reply.failed:
         raise PeagleError(reply.failed.message, reply.failed.hint)
-
-
-def _warn(sentence: str) -> None:
-    typer.echo(f"Warning: {printable(sentence)}", err=True)
 
 
 def _request(options: ChatOptions, prompt: str, info: EngineInfo, candidates: int) -> Request:

@@ -20,12 +20,13 @@ _P = ParamSpec("_P")
 class RecordedEngine:
     """`engine`, with a recording in the sessions folder that begins with the first request that is not refused.
 
+    What is asked of `engine` itself is not recorded.
     `on_trouble` hears in one sentence when recording fails; the engine goes on without. `continues` names the
     recording whose conversation is continued.
     """
 
     def __init__(self, engine: Engine, on_trouble: Callable[[str], None], continues: str | None = None) -> None:
-        self._engine = engine
+        self.engine = engine
         self._on_trouble = on_trouble
         self._continues = continues
         self._writer: Writer | None = None
@@ -34,11 +35,11 @@ class RecordedEngine:
     @property
     def info(self) -> EngineInfo:
         """What was opened."""
-        return self._engine.info
+        return self.engine.info
 
     def run(self, request: Request) -> Generator[Event]:
         """Answer `request`, as `Engine.run` says."""
-        with contextlib.closing(self._engine.run(request)) as events:
+        with contextlib.closing(self.engine.run(request)) as events:
             first = next(events)  # raises what refuses the request
             self._attempt(_ask, request)
             try:
@@ -50,12 +51,12 @@ class RecordedEngine:
 
     def control(self, command: Command) -> None:
         """Obey `command`, as `Engine.control` says."""
-        self._engine.control(command)
+        self.engine.control(command)
 
     def close(self) -> None:
         """Close the engine and the recording."""
         self._over = True
-        self._engine.close()
+        self.engine.close()
         if self._writer is not None:
             self._writer.close()
 
@@ -72,7 +73,7 @@ class RecordedEngine:
 
     def _begin(self) -> Writer:
         now = datetime.datetime.now().astimezone()
-        info = self._engine.info
+        info = self.engine.info
         header = Header(
             schema=SCHEMA,
             created=now,

@@ -78,17 +78,21 @@ class Recording:
 
 
 def conversation(path: Path) -> tuple[Message, ...]:
-    """The conversation that a recording ends with: its last request's messages, and the first lane's reply to them.
+    """The conversation that a recording ends with: the messages of its last request in one lane, and the reply to them.
 
-    A prompt that got no word in reply is left out. Raises `BadInputError` as `Reader` does.
+    Races are no part of it, and a prompt that got no word in reply is left out. Raises `BadInputError` as `Reader`
+    does, and for a recording of races alone.
     """
-    messages: tuple[Message, ...] = ()
-    lane, reply = "", ""
+    messages: tuple[Message, ...] | None = None
+    reply, racing = "", False
     with Reader(path) as reader:
         for line in reader:
             match line.entry:
-                case Asked():
-                    messages, lane, reply = line.entry.messages, line.entry.lanes[0], ""
-                case Happened(event=DraftBatch() as batch) if batch.lane == lane:
+                case Asked(lanes=lanes):
+                    racing = len(lanes) > 1
+                    messages, reply = (messages, reply) if racing else (line.entry.messages, "")
+                case Happened(event=DraftBatch() as batch) if not racing:
                     reply += batch.text
+    if messages is None:
+        raise BadInputError(f"{path} has no conversation that could be continued.", "It is the recording of a race.")
     return (*messages, Message("assistant", reply)) if reply else messages[:-1]

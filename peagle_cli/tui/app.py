@@ -86,14 +86,17 @@ class ChatApp(PeagleApp[int]):
 class RaceApp(PeagleApp[Report]):
     """Races lanes on one engine; ends with the report, None where the race was left before there was one."""
 
-    def __init__(self, spec: EngineSpec, contest_for: Callable[[EngineInfo], Contest], theme: str | None) -> None:
+    def __init__(
+        self, spec: EngineSpec, contest_for: Callable[[EngineInfo], Contest], theme: str | None, record: bool
+    ) -> None:
         super().__init__(theme)
         self._spec = spec
+        self._record = record
         self._contest_for = contest_for
 
     def get_default_screen(self) -> Screen[LaneSetting | None]:
         """The race."""
-        return RaceScreen(Session(self._spec), self._contest_for, hosted=False)
+        return RaceScreen(Session(self._spec, self._record), self._contest_for, hosted=False)
 
 
 class ReplayApp(PeagleApp[int]):
@@ -127,12 +130,14 @@ def run_chat(options: ChatOptions) -> int:
     return result or 0
 
 
-def run_race(spec: EngineSpec, contest_for: Callable[[EngineInfo], Contest], theme: str | None) -> Report | None:
+def run_race(
+    spec: EngineSpec, contest_for: Callable[[EngineInfo], Contest], theme: str | None, record: bool
+) -> Report | None:
     """Open the race screen, run the contest that `contest_for` makes for the engine, and stay until the user leaves.
 
     Raises as `run_chat` does.
     """
-    result = RaceApp(spec, contest_for, theme).run()
+    result = RaceApp(spec, contest_for, theme, record).run()
     if isinstance(result, PeagleError):
         raise result
     return result

@@ -106,7 +106,7 @@ class Conversation:
         self.wanted: LaneSetting | None = None
         self.reply: Reply | None = None
         self._auto: AutoDepth | None = None
-        self._turns: list[Message] = []
+        self._turns: list[Message] = list(options.history)
 
     def engine_opened(self, info: EngineInfo) -> None:
         """The engine is known; what was wanted before stays wanted.
@@ -179,7 +179,7 @@ class Conversation:
         Raises `BadInputError` when nothing has been asked.
         """
         info, wanted = self._known()
-        if not self._turns:
+        if not self._asked():
             raise BadInputError("There is no prompt to race on: ask something first.")
         settings = settings_for(info, (), DEPTHS, baseline=True)
         if wanted.method != "none" and wanted.depth:
@@ -228,7 +228,7 @@ class Conversation:
         Raises `BadInputError` when nothing has been asked.
         """
         _, wanted = self._known()
-        if not self._turns:
+        if not self._asked():
             raise BadInputError("There is no prompt to ask again.")
         return self._request(wanted)
 
@@ -241,6 +241,10 @@ class Conversation:
         """Begin a new conversation."""
         self._turns.clear()
         self.reply = None
+
+    def _asked(self) -> bool:
+        """Whether there is a prompt that was asked here: a conversation that is continued begins with a reply."""
+        return bool(self._turns) and self._turns[-1].role == "user"
 
     def _known(self) -> tuple[EngineInfo, LaneSetting]:
         if self.info is None or self.wanted is None:
@@ -264,7 +268,7 @@ class Conversation:
 
     def _end_turn(self) -> None:
         """Keep the last reply as a turn; a prompt that got no word in reply is dropped, for turns alternate."""
-        if not self._turns or self._turns[-1].role == "assistant":
+        if not self._asked():
             return
         if self.reply is not None and self.reply.text:
             self._turns.append(Message("assistant", self.reply.text))

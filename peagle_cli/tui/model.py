@@ -113,6 +113,10 @@ class Transcript:
         """The words of the user."""
         self._add(self._with_tab_stops(printable(text)), Kind.PROMPT)
 
+    def add_words(self, text: str) -> None:
+        """A reply of which nothing but its words is known."""
+        self._add(self._with_tab_stops(printable(text)), Kind.PLAIN)
+
     def begin_reply(self) -> None:
         """From here on, batches belong to a new reply."""
         self._reply += 1

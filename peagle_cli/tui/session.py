@@ -12,6 +12,7 @@ from threading import Thread
 from peagle_cli.engine.open import start_engine
 from peagle_cli.engine.process import Opening
 from peagle_cli.engine.protocol import Command, Engine, EngineInfo, EngineSpec, Request, Stop
+from peagle_cli.engine.recorded import RecordedEngine
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import Progress
 from peagle_cli.trace.events import Event, Failed
@@ -66,17 +67,29 @@ class Defect:
     error: Exception
 
 
-Update = Progress | Opened | NotOpened | Refused | Idle | Event
+@dataclass(frozen=True)
+class Trouble:
+    """Something failed that replies do not depend on: in one sentence, what."""
+
+    sentence: str
+
+
+Update = Progress | Opened | NotOpened | Refused | Idle | Trouble | Event
 _Queue = SimpleQueue[Update | Defect]
 
 
 class Session:
-    """One engine at a time, and what it reports."""
+    """One engine at a time, and what it reports.
 
-    def __init__(self, spec: EngineSpec) -> None:
+    With `record` its replies are recorded; `continues` names the recording whose conversation they go on with.
+    """
+
+    def __init__(self, spec: EngineSpec, record: bool, continues: str | None = None) -> None:
         self.phase = Phase.LOADING
         self.engine: Engine | None = None
         self._spec = spec
+        self._record = record
+        self._continues = continues
         self._queue: _Queue = SimpleQueue()
         self._opening: Opening | None = None
         self._thread: Thread | None = None
@@ -92,13 +105,14 @@ class Session:
         self.phase = Phase.LOADING
         self._queue = SimpleQueue()  # what the old engine may still say is not heard
         self._opening = start_engine(self._spec)
-        self._start(_open, self._opening, self._queue)
+        self._start(_open, self._opening, self._queue, self._recorded if self._record else _as_it_is)
 
-    def run(self, request: Request) -> None:
-        """Begin to answer `request`. The engine must be ready."""
+    def run(self, request: Request, record: bool = True) -> None:
+        """Begin to answer `request`, without a recording of it if so asked. The engine must be ready."""
         assert self.engine is not None and self.phase is Phase.READY
         self.phase = Phase.REPLYING
-        self._start(_reply, self.engine, request, self._queue)
+        engine = self.engine.engine if isinstance(self.engine, RecordedEngine) and not record else self.engine
+        self._start(_reply, engine, request, self._queue)
 
     def control(self, command: Command) -> None:
         """Send a command to the reply that runs, if one does."""
@@ -140,14 +154,21 @@ class Session:
             case Idle() if self.phase is Phase.REPLYING:
                 self.phase = Phase.READY
 
+    def _recorded(self, engine: Engine, queue: _Queue) -> Engine:
+        return RecordedEngine(engine, lambda sentence: queue.put(Trouble(sentence)), self._continues)
+
     def _start(self, target: Callable[..., None], *args: object) -> None:
         self._thread = Thread(target=target, args=args, daemon=True)
         self._thread.start()
 
 
-def _open(opening: Opening, queue: _Queue) -> None:
+def _as_it_is(engine: Engine, queue: _Queue) -> Engine:
+    return engine
+
+
+def _open(opening: Opening, queue: _Queue, wrap: Callable[[Engine, _Queue], Engine]) -> None:
     try:
-        queue.put(Opened(opening.wait(queue.put)))
+        queue.put(Opened(wrap(opening.wait(queue.put), queue)))
     except PeagleError as error:
         queue.put(NotOpened(error))
     except Exception as error:

@@ -4,14 +4,14 @@ Knows no Textual. The screen calls `take` with what the session reports and show
 """
 
 from peagle_cli.engine.contest import Contest
-from peagle_cli.engine.protocol import Command, Pause, Request, Resume, Step, Stop
+from peagle_cli.engine.protocol import Command, Message, Pause, Request, Resume, Step, Stop
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
 from peagle_cli.tui.conversation import Conversation
 from peagle_cli.tui.model import Kind, Transcript
 from peagle_cli.tui.options import ChatOptions
-from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Update
+from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
 
 
 class Talk:
@@ -19,12 +19,14 @@ class Talk:
     `paused` whether it is held between two steps."""
 
     def __init__(self, options: ChatOptions) -> None:
-        self.session = Session(options.spec)
+        self.session = Session(options.spec, options.record, options.continues)
         self.conversation = Conversation(options)
         self.waiting: str | None = None
         self.loading: Progress | None = None
         self.paused = False
         self.transcript = _new_transcript()
+        for turn in options.history:
+            self._add_earlier(turn)
         if options.prompt is not None:
             self.ask(options.prompt)
 
@@ -47,6 +49,8 @@ class Talk:
                 self._add_error(error)
                 if isinstance(update, Refused):
                     self.conversation.refused()
+            case Trouble(sentence=sentence):
+                self.transcript.add_note(sentence, Kind.ERROR)
             case Idle():
                 pass
             case _:
@@ -102,6 +106,15 @@ class Talk:
         self.waiting = None
         self.conversation.clear()
         self.transcript = _new_transcript()
+
+    def _add_earlier(self, turn: Message) -> None:
+        """Show a turn of the conversation that is continued."""
+        if turn.role == "user":
+            self.transcript.add_turn("you")
+            self.transcript.add_prompt(turn.content)
+        else:
+            self.transcript.add_turn("reply, as recorded")
+            self.transcript.add_words(turn.content)
 
     def _ask_waiting(self) -> None:
         if self.waiting is not None and self.phase is Phase.READY:

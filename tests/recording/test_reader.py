@@ -16,7 +16,7 @@ from peagle_cli.recording.overview import overview
 from peagle_cli.recording.reader import Reader
 from peagle_cli.recording.recording import conversation
 from peagle_cli.trace.events import DraftBatch
-from tests.recordings import CHAT, RACE, Recorded
+from tests.recordings import CHAT, Recorded
 
 Object = dict[str, Any]
 
@@ -223,11 +223,15 @@ def test_overview(recorded: Recorded) -> None:
     assert seen.tokens_per_second is not None
 
 
-def test_conversation_is_what_the_last_request_came_to(recorded: Recorded, tmp_path: Path) -> None:
+def test_conversation_is_what_the_last_request_in_one_lane_came_to(recorded: Recorded, tmp_path: Path) -> None:
     *before, answer = conversation(recorded.path)
-    assert tuple(before) == RACE.messages
-    batches = [e for e in recorded.told[1] if isinstance(e, DraftBatch) and e.lane == "P-EAGLE"]
-    assert answer.content == "".join(batch.text for batch in batches)
-    path = tmp_path / "unanswered"
-    path.write_bytes(b"".join(recorded.lines()[:3]))
-    assert conversation(path) == CHAT.messages[:-1]
+    assert tuple(before) == CHAT.messages
+    assert answer.content == "".join(event.text for event in recorded.told[0] if isinstance(event, DraftBatch))
+    lines = recorded.lines()
+    unanswered, race = tmp_path / "unanswered", tmp_path / "race"
+    unanswered.write_bytes(b"".join(lines[:3]))
+    assert conversation(unanswered) == CHAT.messages[:-1]
+    begin = next(i for i, line in enumerate(lines) if b'"request"' in line and i > 1)
+    race.write_bytes(b"".join([lines[0], *lines[begin:]]))
+    with pytest.raises(BadInputError, match="no conversation"):
+        conversation(race)

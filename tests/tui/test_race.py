@@ -173,7 +173,7 @@ async def on_screen(
 ) -> AsyncIterator[Driver]:
     monkeypatch.setattr(session, "start_engine", lambda spec: Ready(engine))
     monkeypatch.setattr(engine, "close", lambda: None)
-    app = RaceApp(EngineSpec(), lambda info: a_contest(info, **contest), None)
+    app = RaceApp(EngineSpec(), lambda info: a_contest(info, **contest), None, record=False)
     async with app.run_test(size=size) as pilot:
         yield Driver(app, pilot)
 

@@ -20,7 +20,7 @@ from peagle_cli.trace.comparison import Report
 from peagle_cli.trace.events import Failed
 from peagle_cli.tui.model import one_line
 from peagle_cli.tui.race import PhotoFinish, Race, Stage
-from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Update
+from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
 from peagle_cli.tui.widgets.lane import STACKED_BELOW, LanePane, LaneText, lay_out_lanes
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.standings import AdvicePlot, Standings
@@ -162,6 +162,8 @@ class RaceScreen(Screen[LaneSetting | None]):
                 self._fail(error)
             case Failed(message=message, hint=hint):
                 self._fail(PeagleError(message, hint))
+            case Trouble(sentence=sentence):
+                self.notify(printable(sentence), severity="warning", markup=False)
             case Idle() if self._going is not None:
                 self._going()
             case Idle():
@@ -189,7 +191,7 @@ class RaceScreen(Screen[LaneSetting | None]):
         if self._race is None or self._session.phase is not Phase.READY:
             return
         if request := self._race.next_request():
-            self._session.run(request)
+            self._session.run(request, record=self._race.stage is Stage.RACING)
             self._timer.resume()
         self.query_one(RaceHeader).show_race(self._race)
         self._show_report()

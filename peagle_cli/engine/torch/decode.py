@@ -15,15 +15,15 @@ from peagle_cli.engine.torch.verify import Verdict, verify_greedy, verify_sample
 from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.trace.events import DraftBatch, FinishReason, Method, Sampling, TargetView, Token
 
+AS_TRAINED = Sampling(temperature=1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a step computed: `probs` [k + 1, V] are the target's distributions, None in greedy decoding, which needs
-    only its `logits` [k + 1, V]."""
+    """What a step computed; `logits` [k + 1, V] are the target's."""
 
     draft: Draft | None
     logits: Tensor
-    probs: Tensor | None
     verdict: Verdict
     draft_s: float
     verify_s: float
@@ -90,11 +90,11 @@ class Lane:
         began = perf_counter()
         unseen = len(self._context.tokens) - self.reused
         logits = self._context.prefill()
-        verdict, probs = self._verify(None, logits)
+        verdict = self._verify(None, logits)
         verified = perf_counter()
         if self._effective_depth() > 0:
             self._context.read(self.method)
-        return Work(None, logits, probs, verdict, perf_counter() - verified, verified - began, unseen)
+        return Work(None, logits, verdict, perf_counter() - verified, verified - began, unseen)
 
     def _speculate(self) -> Work:
         began = perf_counter()
@@ -102,21 +102,24 @@ class Lane:
         draft = self._context.draft(self.method, depth, self._draft_rule) if depth > 0 else None
         drafted = perf_counter()
         logits = self._context.verify(draft.ids if draft else [])
-        verdict, probs = self._verify(draft, logits)
-        return Work(draft, logits, probs, verdict, drafted - began, perf_counter() - drafted)
+        verdict = self._verify(draft, logits)
+        return Work(draft, logits, verdict, drafted - began, perf_counter() - drafted)
 
     def _effective_depth(self) -> int:
         """How many tokens to draft: what was asked for, but no more than could still be emitted before the context is
         full."""
         return 0 if self.method == "none" else min(self.depth, self._context.room - 1)
 
-    def _verify(self, draft: Draft | None, logits: Tensor) -> tuple[Verdict, Tensor | None]:
+    def _verify(self, draft: Draft | None, logits: Tensor) -> Verdict:
         ids = draft.ids if draft else []
         if self._sampling.temperature == 0:
-            return verify_greedy(ids, first_choices(logits).tolist()), None
-        probs = probabilities(logits, self._sampling)
+            return verify_greedy(ids, first_choices(logits).tolist())
         q = draft.q_over_target(logits.shape[-1]) if draft else None
-        return verify_sampled(ids, probs, q, self._generator), probs
+        return verify_sampled(ids, lambda i: self._distribution(logits[i]), q, self._generator)
+
+    def _distribution(self, logits: Tensor) -> Tensor:
+        """What the target chooses from at one position, [V]; in greedy decoding, what it would at temperature 1."""
+        return probabilities(logits, self._sampling if self._sampling.temperature else AS_TRAINED)
 
     def _emit(self, tokens: list[int]) -> int:
         """Add `tokens` to the reply, up to and including the one that ends it; returns how many."""
@@ -145,7 +148,7 @@ class Lane:
         bonus = Token(work.verdict.bonus, self._stream.push(work.verdict.bonus))
         target: tuple[TargetView, ...] = ()
         if self._opinions:
-            probs = work.logits.float().softmax(dim=-1) if work.probs is None else work.probs
+            probs = torch.stack([self._distribution(row) for row in work.logits])
             target = self._opinions.of_target(work.drafted, probs, work.verdict.thresholds)
             bonus = self._opinions.add([bonus], probs[accepted : accepted + 1])[0]
             if work.draft:

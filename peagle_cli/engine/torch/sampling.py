@@ -1,7 +1,7 @@
 """From logits to the distribution that tokens are drawn from: temperature, then top-k, then top-p.
 
-The order and the ties are those of vLLM and of transformers: top-k keeps every token at least as likely as the k-th,
-and top-p keeps the fewest most likely tokens whose probabilities, after temperature and top-k, reach p.
+The order is that of vLLM and of transformers. Top-k keeps every token at least as likely as the k-th; top-p keeps the
+fewest most likely tokens whose probabilities, after temperature and top-k, reach p, and any as likely as the last.
 """
 
 from typing import NamedTuple
@@ -11,25 +11,29 @@ from torch import Tensor
 
 from peagle_cli.trace.events import Sampling
 
+_LIKELY = 1024
+"""How many tokens are sorted at first for top-p: almost always enough, and far cheaper than the whole vocabulary."""
+
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The distribution per row, float32 [n, V], of `logits` [n, V] under a temperature above 0."""
+    """The distribution, float32 [V], at one position with `logits` [V], under a temperature above 0."""
     scaled = logits.float() / sampling.temperature
-    if 0 < sampling.top_k < scaled.shape[-1]:
-        least = scaled.topk(sampling.top_k, dim=-1).values[:, -1:]
-        scaled = scaled.masked_fill(scaled < least, -torch.inf)
+    if 0 < sampling.top_k < len(scaled):
+        scaled[scaled < scaled.topk(sampling.top_k).values[-1]] = -torch.inf
     probs = scaled.softmax(dim=-1)
-    return _nucleus(probs, sampling.top_p) if sampling.top_p < 1 else probs
+    if sampling.top_p < 1:
+        probs[probs < _least_of_nucleus(probs, sampling.top_p)] = 0
+        probs /= probs.sum()
+    return probs
 
 
-def _nucleus(probs: Tensor, top_p: float) -> Tensor:
-    """Cut each row of `probs` [n, V] to its most likely tokens that together reach `top_p`; at least one stays."""
-    ordered, order = probs.sort(dim=-1, descending=True)
-    before = ordered.cumsum(dim=-1) - ordered  # the mass of the tokens ahead of each
-    cut = before >= top_p
-    cut[:, 0] = False
-    kept = torch.zeros_like(probs).scatter_(-1, order, ordered.masked_fill(cut, 0))
-    return kept / kept.sum(dim=-1, keepdim=True)
+def _least_of_nucleus(probs: Tensor, top_p: float) -> Tensor:
+    """The smallest probability among the most likely tokens of `probs` [V] that together reach `top_p`."""
+    likely = probs.topk(min(_LIKELY, len(probs))).values
+    if likely.sum() < top_p:
+        likely = probs.sort(descending=True).values
+    last = (likely.cumsum(dim=-1) < top_p).sum()
+    return likely[last.clamp(max=len(likely) - 1)]  # rounding may keep the sum of all below a top-p of nearly 1
 
 
 def first_choices(logits: Tensor) -> Tensor:
@@ -39,7 +43,11 @@ def first_choices(logits: Tensor) -> Tensor:
 
 def draw(probs: Tensor, generator: torch.Generator) -> Tensor:
     """One token id per row, [n], drawn from `probs` [n, V], which need not sum to 1."""
-    return torch.multinomial(probs, 1, generator=generator).squeeze(-1)
+    # Double precision: summed in single, a vocabulary's small probabilities would be rounded away.
+    cumulative = probs.cumsum(dim=-1, dtype=torch.float64)
+    total = cumulative[:, -1:]
+    point = total * torch.rand(total.shape, dtype=torch.float64, device=probs.device, generator=generator)
+    return torch.searchsorted(cumulative, point, right=True).squeeze(-1).clamp_(max=probs.shape[-1] - 1)
 
 
 class DraftRule(NamedTuple):

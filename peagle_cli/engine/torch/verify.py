@@ -8,7 +8,7 @@ Accepted drafts and replacement together have exactly the distribution p. When e
 a draw from p at the next position. Greedy decoding is the limit of temperature 0: p is all on the target's choice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,21 +35,23 @@ def verify_greedy(drafts: Sequence[int], choices: Sequence[int]) -> Verdict:
     return Verdict(accepted, choices[accepted])
 
 
-def verify_sampled(drafts: Sequence[int], p: Tensor, q: Tensor | None, generator: torch.Generator) -> Verdict:
+def verify_sampled(
+    drafts: Sequence[int], p: Callable[[int], Tensor], q: Tensor | None, generator: torch.Generator
+) -> Verdict:
     """Accept or replace `drafts` (k of them) so that what is emitted follows the target.
 
-    `p` [k + 1, V] are the target's distributions, `q` [k, V] the ones the drafts were drawn from, or None when each
-    was the drafter's first choice. The numbers that decide come from `generator`, so that a seed reproduces them.
+    `p(i)` [V] is the target's distribution where draft i stands, p(k) the one behind the last: asked for in order, and
+    only as far as drafts are accepted. `q` [k, V] are the distributions that the drafts were drawn from, or None when
+    each was the drafter's first choice. The numbers that decide come from `generator`: a seed reproduces them.
     """
-    rows = torch.arange(len(drafts), device=p.device)
-    index = torch.tensor(drafts, dtype=torch.long, device=p.device)
-    ratios = p[rows, index] if q is None else p[rows, index] / q[rows, index]
-    uniforms: list[float] = torch.rand(len(drafts), generator=generator, device=p.device).tolist()
-    for i, (uniform, ratio) in enumerate(zip(uniforms, ratios.tolist(), strict=True)):
-        if uniform >= ratio:
-            rest = _residual(p[i], None if q is None else q[i], drafts[i])
+    uniforms: list[float] = torch.rand(len(drafts), generator=generator, device=generator.device).tolist()
+    for i, draft in enumerate(drafts):
+        target = p(i)
+        ratio = float(target[draft] if q is None else target[draft] / q[i, draft])
+        if uniforms[i] >= ratio:
+            rest = _residual(target, None if q is None else q[i], draft)
             return Verdict(i, int(draw(rest[None], generator)), tuple(uniforms[: i + 1]))
-    return Verdict(len(drafts), int(draw(p[-1:], generator)), tuple(uniforms))
+    return Verdict(len(drafts), int(draw(p(len(drafts))[None], generator)), tuple(uniforms))
 
 
 def _residual(p: Tensor, q: Tensor | None, draft: int) -> Tensor:

@@ -221,15 +221,15 @@ def test_opening_checks_what_it_is_given(default_target: Path, tmp_path: Path, s
         TorchEngine.open(EngineSpec(device="toaster"))
 
 
-PROSE = ("Write a Python function that merges two sorted lists.", "List three fruits.", "What is the sun?")
+PROSE = ("Write a Python function that merges two sorted lists.", "What is the sun?")
 SPECULATIVE: tuple[tuple[Method, int], ...] = (("eagle3", 5), ("peagle", 3), ("peagle", 7))
 
 
 @pytest.mark.parametrize("prompt", PROSE)
 def test_the_real_model_says_the_same_with_every_drafter(real_engine: TorchEngine, prompt: str) -> None:
-    expected = text(list(real_engine.run(request(prompt, "none", 0, tokens=40))))
+    expected = text(list(real_engine.run(request(prompt, "none", 0, tokens=24))))
     for method, depth in SPECULATIVE:
-        events = list(real_engine.run(request(prompt, method, depth, tokens=40)))
+        events = list(real_engine.run(request(prompt, method, depth, tokens=24)))
         assert text(events) == expected
         assert (Metrics(events).mean_acceptance_length or 0) > 1.2
 
@@ -238,9 +238,9 @@ def test_bfloat16_parts_from_float32_only_at_ties(real_engine: TorchEngine) -> N
     """Where a bfloat16 reply leaves the float32 one, both tokens were nearly as likely."""
     rounded = TorchEngine.open(EngineSpec(dtype="bfloat16", device="cpu"))
     for prompt in PROSE:
-        exact = batches(list(real_engine.run(request(prompt, "none", 0, tokens=40, candidates=2))))
+        exact = batches(list(real_engine.run(request(prompt, "none", 0, tokens=24, candidates=2))))
         for method, depth in SPECULATIVE:
-            events = list(rounded.run(request(prompt, method, depth, tokens=40)))
+            events = list(rounded.run(request(prompt, method, depth, tokens=24)))
             reply = [token.id for batch in batches(events) for token in batch.tokens]
             parted = next((i for i, b in enumerate(exact) if i < len(reply) and reply[i] != b.bonus.id), None)
             if parted is not None:

@@ -19,13 +19,30 @@ def test_equals_transformers(temperature: float, top_k: int, top_p: float) -> No
         expected = TopKLogitsWarper(top_k)(ids, expected)
     if top_p < 1:
         expected = TopPLogitsWarper(top_p)(ids, expected)
-    probs = probabilities(logits, Sampling(temperature=temperature, top_k=top_k, top_p=top_p))
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
+    probs = torch.stack([probabilities(row, sampling) for row in logits])
     torch.testing.assert_close(probs, expected.softmax(-1))
 
 
 def test_one_token_always_remains() -> None:
-    logits = torch.tensor([[0.0, 5.0, 1.0]])
-    assert probabilities(logits, Sampling(temperature=1.0, top_p=1e-9)).tolist() == [[0.0, 1.0, 0.0]]
+    logits = torch.tensor([0.0, 5.0, 1.0])
+    assert probabilities(logits, Sampling(temperature=1.0, top_p=1e-9)).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_nucleus_of_most_of_a_large_vocabulary() -> None:
+    logits = torch.randn(1, 5000, generator=torch.Generator().manual_seed(3))
+    expected = TopPLogitsWarper(0.95)(torch.zeros(1, 1, dtype=torch.long), logits)[0]
+    assert int(expected.isfinite().sum()) > 1024
+    probs = probabilities(logits[0], Sampling(temperature=1.0, top_p=0.95))
+    torch.testing.assert_close(probs, expected.softmax(-1))
+
+
+def test_draws_follow_the_distribution() -> None:
+    probs = torch.tensor([0.0, 0.5, 0.0, 0.3, 0.2, 0.0])
+    drawn = draw(probs.expand(20_000, -1) * 7, torch.Generator().manual_seed(1))  # it need not sum to 1
+    shares = torch.bincount(drawn, minlength=6) / 20_000
+    assert torch.equal(shares == 0, probs == 0)
+    torch.testing.assert_close(shares, probs, atol=0.015, rtol=0)
 
 
 def test_a_seed_reproduces_draws() -> None:

@@ -15,7 +15,8 @@ from textual.filter import NoColor
 from textual.pilot import Pilot
 from textual.widgets import Footer
 
-from peagle_cli.engine.process import EngineProcess
+from peagle_cli.engine.open import start_engine
+from peagle_cli.engine.process import Opening
 from peagle_cli.engine.protocol import Engine, EngineSpec, Request
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError, PeagleError
@@ -409,12 +410,17 @@ async def test_writing_is_possible_while_the_engine_loads(monkeypatch: pytest.Mo
 async def test_a_killed_engine_leaves_a_usable_screen(
     tiny_spec: EngineSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    openings: list[Opening] = []
+
+    def start(spec: EngineSpec) -> Opening:
+        openings.append(start_engine(spec))
+        return openings[-1]
+
+    monkeypatch.setattr(session, "start_engine", start)
     monkeypatch.setenv("PEAGLE_LOG_DIR", str(tmp_path))
     async with chat(tiny_spec, prompt="Hello", max_tokens=4000) as driver:
         await driver.replying()
-        process = driver.screen._talk.session.engine
-        assert isinstance(process, EngineProcess)
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(openings[0]._child.pid, signal.SIGKILL)
         await driver.until(lambda: driver.phase is Phase.BROKEN)
         reply = driver.screen._talk.conversation.reply
         assert reply is not None and reply.text and isinstance(reply.outcome, Failed)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,20 +11,28 @@ import typer
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.recording import demos
 
-Format = Literal["cast", "html", "markdown", "csv", "json"]
+Format = Literal["cast", "html", "svg", "markdown", "csv", "json"]
 
 
 def export(
     recording: Annotated[str, typer.Argument(help="A demo, a name of `peagle sessions`, a file, or last.")],
     to: Annotated[Format, typer.Option(help="What to make of it.")],
+    at: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="With svg: the moment, in seconds of the replay. Default: its end.", show_default=False
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write. Default: standard output.")] = None,
 ) -> None:
     """Export a recording.
 
-    cast plays in asciinema, html is a page that replays in a browser without a network, markdown is a report, csv has
-    a line for each engine step, json the figures of each reply.
+    cast plays in asciinema, html is a page that replays in a browser without a network, svg is a picture of the replay
+    screen, markdown is a report, csv has a line for each engine step, json the figures of each reply.
     """
-    pieces = _exporter(to)(demos.find(recording))
+    if at is not None and to != "svg":
+        raise BadInputError("Only a picture is of a moment.", "Leave out --at, or export --to svg.")
+    pieces = _exporter(to, at)(demos.find(recording))
     if out is None:
         for piece in pieces:
             sys.stdout.write(piece)
@@ -31,7 +40,7 @@ def export(
         _write(pieces, out)
 
 
-def _exporter(to: Format) -> Callable[[Path], Iterator[str]]:
+def _exporter(to: Format, at: float | None) -> Callable[[Path], Iterator[str]]:
     match to:
         case "csv":
             from peagle_cli.recording.export.as_csv import csv_of
@@ -49,6 +58,10 @@ def _exporter(to: Format) -> Callable[[Path], Iterator[str]]:
             from peagle_cli.recording.export.as_html import html_of
 
             return html_of
+        case "svg":
+            from peagle_cli.tui.picture import svg_of
+
+            return partial(svg_of, at_s=at)
         case "cast":
             from peagle_cli.recording.export.as_cast import cast_of
 

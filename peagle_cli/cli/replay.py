@@ -39,11 +39,12 @@ def replay(
     with --plain or --output, it streams the replies; of a race, the text of the first lane and the figures of all.
     """
     from peagle_cli.engine.replay import ReplayEngine, check_pace
-    from peagle_cli.recording.recording import Recording
+    from peagle_cli.recording.recording import Recording, load_to_show
 
     on_screen = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not plain and output is None
     longest = math.inf if max_idle is None else max_idle
-    loaded = Recording.load(demos.find(recording)) if recording else None
+    load = load_to_show if on_screen else Recording.load
+    loaded = load(demos.find(recording)) if recording else None
     check_pace(speed, longest)
     if loaded is None and not demos.demos():
         raise BadInputError("No demos come with this build.", "Name a recording: `peagle sessions` lists yours.")

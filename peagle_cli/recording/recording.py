@@ -12,6 +12,10 @@ MAX_LOADED_BYTES = 256 << 20
 """Longer recordings, unzipped, are not loaded; `Reader` can still stream them."""
 
 
+MAX_SHOWN_EVENTS = 50_000
+"""What a screen or a page still moves through smoothly."""
+
+
 class Run:
     """One request and its events, which are kept as they were read until they are looked at.
 
@@ -75,6 +79,18 @@ class Recording:
                         "Export it as csv or json instead.",
                     )
             return cls(path, reader.header, runs, reader.torn)
+
+
+def load_to_show(path: Path) -> Recording:
+    """Load a recording for a screen or a page. Raises `BadInputError` as `Recording.load`, and for too many events."""
+    recording = Recording.load(path)
+    events = sum(map(len, recording.runs))
+    if events > MAX_SHOWN_EVENTS:
+        raise BadInputError(
+            f"{path} has {events} events, and no more than {MAX_SHOWN_EVENTS} can be shown.",
+            "Replay it with --plain, or export it as csv or json.",
+        )
+    return recording
 
 
 def conversation(path: Path) -> tuple[Message, ...]:

@@ -30,7 +30,7 @@ MAX_DEPTH = 1000
 MAX_COUNT = 2**31
 MAX_SECONDS = 1e9
 MAX_NAME = 1000
-MAX_TOKEN_TEXT = 10_000
+MAX_TOKEN_TEXT = 1000
 _MAX_PROB = 1.001  # computed in half precision, probabilities can come out a little above 1
 _SAME = 1e-9  # relative: sums that a later version adds up in another order
 

@@ -14,7 +14,7 @@ from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.recording import demos
-from peagle_cli.recording.recording import Recording
+from peagle_cli.recording.recording import Recording, load_to_show
 from peagle_cli.trace.comparison import Report
 from peagle_cli.tui.commands import invocations
 from peagle_cli.tui.options import ChatOptions
@@ -115,7 +115,7 @@ class ReplayApp(PeagleApp[int]):
         return ReplayScreen(Playback(self._recording, self._longest_wait), self._speed)
 
     def _show(self, demo: demos.Demo) -> None:
-        playback = Playback(Recording.load(demo.path), self._longest_wait)
+        playback = Playback(load_to_show(demo.path), self._longest_wait)
         self.push_screen(ReplayScreen(playback, self._speed, hosted=True))
 
 

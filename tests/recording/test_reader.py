@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from peagle_cli.errors import BadInputError
+from peagle_cli.recording import recording
 from peagle_cli.recording.format import MAX_LINE_BYTES
 from peagle_cli.recording.overview import overview
 from peagle_cli.recording.reader import Reader
@@ -135,7 +136,7 @@ def test_memory_does_not_grow_with_the_file(recorded: Recorded, tmp_path: Path) 
         (4, lambda r: r["event"].update(target=r["event"]["target"][:2]), "views"),
         (4, lambda r: r["event"]["bonus"].update(id=10**400), "token id"),
         (4, lambda r: r["event"]["bonus"].update(prob=1.5), "probability"),
-        (4, lambda r: r["event"]["bonus"].update(text="x" * 20_000), "characters"),
+        (4, lambda r: r["event"]["bonus"].update(text="x" * 2000), "characters"),
         (4, lambda r: r["event"].update(step="1"), "cannot be read"),
         (4, lambda r: r["event"].update(type="Nothing"), "cannot be read"),
         (-1, lambda r: r["metrics"]["plain"].update(tokens=11), "11 as tokens, but its events come to 12"),
@@ -235,3 +236,12 @@ def test_conversation_is_what_the_last_request_in_one_lane_came_to(recorded: Rec
     race.write_bytes(b"".join([lines[0], *lines[begin:]]))
     with pytest.raises(BadInputError, match="no conversation"):
         conversation(race)
+
+
+def test_what_is_too_long_to_be_shown_is_refused(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MAX_SHOWN_EVENTS", 10)
+    with pytest.raises(BadInputError, match="no more than 10"):
+        recording.load_to_show(recorded.path)
+    monkeypatch.setattr(recording, "MAX_LOADED_BYTES", 1000)
+    with pytest.raises(BadInputError, match="can be shown"):
+        recording.Recording.load(recorded.path)

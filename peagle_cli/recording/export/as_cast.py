@@ -10,7 +10,7 @@ from pathlib import Path
 
 from peagle_cli.recording.export.panes import Pane, Row, Style, beside, change_in_words, clipped
 from peagle_cli.recording.format import Header
-from peagle_cli.recording.recording import Recording, Run
+from peagle_cli.recording.recording import Run, load_to_show
 from peagle_cli.text import printable
 from peagle_cli.trace.events import METHOD_NAMES, Changed, Event, Started
 
@@ -29,8 +29,8 @@ _HIDE_CURSOR = "\x1b[?25l"
 
 
 def cast_of(path: Path) -> Iterator[str]:
-    """The cast, line by line. Raises `BadInputError` as `Recording.load` does."""
-    recording = Recording.load(path)
+    """The cast, line by line. Raises `BadInputError` as `load_to_show` does."""
+    recording = load_to_show(path)
     columns, rows = _size(recording.header)
     yield _line(
         {

@@ -16,14 +16,10 @@ from typing import Any
 
 import msgspec
 
-from peagle_cli.errors import BadInputError
-from peagle_cli.recording.recording import Recording, Run
+from peagle_cli.recording.recording import Recording, Run, load_to_show
 from peagle_cli.text import printable
 from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Started
 from peagle_cli.trace.metrics import Metrics
-
-MAX_EVENTS = 50_000
-"""What a browser still shows smoothly."""
 
 LONGEST_WAIT_S = 2.0
 """Pauses between two events are cut to this."""
@@ -32,11 +28,8 @@ _UNSAFE_IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026
 
 
 def html_of(path: Path) -> Iterator[str]:
-    """The page. Raises `BadInputError` for recordings too long for one."""
-    recording = Recording.load(path)
-    events = sum(map(len, recording.runs))
-    if events > MAX_EVENTS:
-        raise BadInputError(f"{path} has {events} events, too many for a page.", f"A page holds {MAX_EVENTS}.")
+    """The page. Raises `BadInputError` as `load_to_show` does."""
+    recording = load_to_show(path)
     files = resources.files("peagle_cli.recording.export") / "page"
     style, script, page = ((files / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html"))
     yield string.Template(page).substitute(

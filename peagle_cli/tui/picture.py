@@ -1,0 +1,41 @@
+"""The replay screen at a moment as an SVG picture."""
+
+import asyncio
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from peagle_cli.recording.recording import Recording, load_to_show
+from peagle_cli.tui.app import ReplayApp
+from peagle_cli.tui.screens.replay import ReplayScreen
+
+DEFAULT_SIZE = (120, 36)
+LARGEST_SIZE = (300, 100)
+SMALLEST_SIZE = (60, 20)
+
+_WEB_FONT = re.compile(r"@font-face\s*{[^}]*}")  # Rich names fonts of a server, which a picture should not ask for
+
+
+def svg_of(path: Path, at_s: float | None = None) -> Iterator[str]:
+    """The screen `at_s` seconds into the replay, None for its end, at the size of the terminal it was recorded on.
+
+    Raises `BadInputError` as `load_to_show` does.
+    """
+    yield asyncio.run(_picture(load_to_show(path), math.inf if at_s is None else at_s))
+
+
+async def _picture(recording: Recording, at_s: float) -> str:
+    size = recording.header.terminal or DEFAULT_SIZE
+    columns, rows = (
+        min(max(own, smallest), largest)
+        for own, smallest, largest in zip(size, SMALLEST_SIZE, LARGEST_SIZE, strict=True)
+    )
+    app = ReplayApp(recording, 1.0, math.inf, None)
+    async with app.run_test(size=(columns, rows)) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ReplayScreen)
+        screen.seek(screen.playback.position_at(at_s))
+        await pilot.pause()  # a race's lanes are mounted,
+        await pilot.pause()  # and laid out
+        return _WEB_FONT.sub("", app.export_screenshot())

@@ -13,7 +13,7 @@ def locate() -> None:
     places = (
         ("settings", settings.config_file(), "PEAGLE_CONFIG_DIR"),
         ("models", locations.models(), "PEAGLE_CACHE_DIR"),
-        ("data", locations.data(), "PEAGLE_DATA_DIR"),
+        ("sessions", locations.sessions(), "PEAGLE_DATA_DIR"),
         ("logs", locations.logs(), "PEAGLE_LOG_DIR"),
     )
     width = max(len(str(path)) for _, path, _ in places)

@@ -33,6 +33,11 @@ class RecordedEngine:
         self._over = False  # closed, or given up
 
     @property
+    def recording(self) -> bool:
+        """Whether replies are being recorded: not when that has failed."""
+        return not self._over
+
+    @property
     def info(self) -> EngineInfo:
         """What was opened."""
         return self.engine.info

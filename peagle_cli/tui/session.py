@@ -99,6 +99,11 @@ class Session:
         """Whether updates are to be expected."""
         return self.phase in (Phase.LOADING, Phase.REPLYING)
 
+    @property
+    def recording(self) -> bool:
+        """Whether replies are being recorded."""
+        return isinstance(self.engine, RecordedEngine) and self.engine.recording
+
     def open(self) -> None:
         """Begin to open an engine, after closing the one before."""
         self.close()

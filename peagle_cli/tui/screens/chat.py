@@ -326,7 +326,12 @@ class ChatScreen(Screen[None]):
 
     def _show_setting(self) -> None:
         conversation = self._talk.conversation
-        self.query_one(ChatHeader).describe(conversation.info, conversation.wanted, conversation.auto)
+        self.query_one(ChatHeader).describe(
+            conversation.info,
+            conversation.wanted,
+            auto=conversation.auto,
+            recording=self._talk.session.recording,
+        )
 
     @on(TranscriptView.Followed)
     @on(TextArea.Changed)

@@ -17,10 +17,12 @@ class ChatHeader(Panel):
         self._info: EngineInfo | None = None
         self._setting: LaneSetting | None = None
         self._auto = False
+        self._recording = False
 
-    def describe(self, info: EngineInfo | None, setting: LaneSetting | None, auto: bool = False) -> None:
-        """Show this engine and this method and depth, and whether the depth follows the advice."""
-        self._info, self._setting, self._auto = info, setting, auto
+    def describe(self, info: EngineInfo | None, setting: LaneSetting | None, *, auto: bool, recording: bool) -> None:
+        """Show this engine and this method and depth, whether the depth follows the advice, and whether all this is
+        recorded."""
+        self._info, self._setting, self._auto, self._recording = info, setting, auto, recording
         self.redraw()
 
     def draw(self) -> list[Pieces]:
@@ -30,7 +32,8 @@ class ChatHeader(Panel):
             return [name, []]
         info, setting = self._info, self._setting
         drafter = info.drafters.get(setting.method)
-        top = self.spread([*name, self.ink(one_line(info.model), "hero")], self._method(info, setting))
+        rec = [self.ink("  ● rec", "rejected")] if self._recording else []
+        top = self.spread([*name, self.ink(one_line(info.model), "hero"), *rec], self._method(info, setting))
         machine = info.machine
         parts = (info.engine, machine.device, machine.dtype, f"{machine.weights} weights")
         bottom = self.spread(

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from peagle_cli.engine.protocol import EngineSpec
-from tests.cli.program import Program
+from tests.cli.program import PEAGLE, Program
+from tests.cli.test_chat_on_a_terminal import LEAVE_ALTERNATE_SCREEN, read_to_end, terminal
 from tests.recordings import Recorded
 
 
-def chat(program: Program, spec: EngineSpec, prompt: str, *options: str) -> str:
-    drafters = [argument for drafter in spec.drafters for argument in ("--drafter", drafter)]
-    done = program.run("chat", prompt, "--model", str(spec.model), *drafters, "--max-tokens", "8", *options)
+def chat(program: Program, options: list[str], prompt: str, *more: str) -> str:
+    done = program.run("chat", prompt, *options, "--max-tokens", "8", *more)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -33,8 +32,8 @@ def kept(program: Program, recorded: Recorded) -> str:
     return "mine"
 
 
-def test_a_chat_is_recorded_listed_continued_and_replayed(program: Program, tiny_spec: EngineSpec) -> None:
-    first = json.loads(chat(program, tiny_spec, "One", "--output", "json"))
+def test_a_chat_is_recorded_listed_continued_and_replayed(program: Program, tiny_options: list[str]) -> None:
+    first = json.loads(chat(program, tiny_options, "One", "--output", "json"))
     (session,) = listed(program)
     overview = session["overview"]
     assert isinstance(overview, dict)
@@ -43,7 +42,7 @@ def test_a_chat_is_recorded_listed_continued_and_replayed(program: Program, tiny
     exported = json.loads(program.run("export", "last", "--to", "json").stdout)
     assert exported["replies"][0]["metrics"] == first["metrics"]
 
-    told = chat(program, tiny_spec, "Two", "--output", "jsonl", "--resume", "last")
+    told = chat(program, tiny_options, "Two", "--output", "jsonl", "--resume", "last")
     assert len(listed(program)) == 2
     replayed = program.run("replay", "last", "--max-idle", "0", "--output", "jsonl")
     assert replayed.stdout == told
@@ -53,11 +52,11 @@ def test_a_chat_is_recorded_listed_continued_and_replayed(program: Program, tiny
     assert said == ["One", first["text"], "Two"]
 
 
-def test_a_chat_that_is_not_to_be_recorded_is_not(program: Program, tiny_spec: EngineSpec) -> None:
-    chat(program, tiny_spec, "One", "--no-record")
+def test_a_chat_that_is_not_to_be_recorded_is_not(program: Program, tiny_options: list[str]) -> None:
+    chat(program, tiny_options, "One", "--no-record")
     program.config.parent.mkdir()
     program.config.write_text("record = false\n")
-    chat(program, tiny_spec, "One")
+    chat(program, tiny_options, "One")
     done = program.run("sessions")
     assert (done.returncode, done.stdout) == (0, "")
     assert "No chats are recorded" in done.stderr
@@ -110,3 +109,27 @@ def test_exports_to_a_file_as_a_whole_or_not_at_all(program: Program, kept: str,
     assert program.run("export", str(broken), "--to", "csv", "--out", str(out)).returncode == 2
     assert out.read_bytes() == before
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_killed_chat_loses_no_whole_line(program: Program, tiny_options: list[str]) -> None:
+    with program.started("chat", "Go on", *tiny_options, "--max-tokens", "3000", "--output", "jsonl") as process:
+        assert process.stdout
+        told = [process.stdout.readline() for _ in range(20)]
+        process.kill()
+        process.wait()
+    (session,) = listed(program)
+    overview = session["overview"]
+    assert isinstance(overview, dict)
+    assert overview["complete"] is False
+    assert "(broken off)" in program.run("sessions").stdout
+    replayed = program.run("replay", "last", "--max-idle", "0", "--output", "jsonl").stdout.encode().splitlines(True)
+    assert replayed[:20] == told
+    assert json.loads(replayed[-1])["message"] == "The recording ends here, within the reply."
+
+
+def test_replays_on_a_terminal(program: Program, kept: str) -> None:
+    with terminal(program, PEAGLE, "replay", kept) as peagle:
+        peagle.expect("REPLAY")
+        peagle.send("q")
+        peagle.expect_exact(LEAVE_ALTERNATE_SCREEN)
+        assert read_to_end(peagle)[1] == 0

@@ -12,8 +12,11 @@ MAX_LOADED_BYTES = 256 << 20
 """Longer recordings, unzipped, are not loaded; `Reader` can still stream them."""
 
 
-MAX_SHOWN_EVENTS = 50_000
-"""What a screen or a page still moves through smoothly."""
+MAX_SCREEN_EVENTS = 250_000
+"""What the screen still moves through smoothly."""
+
+MAX_PAGE_EVENTS = 50_000
+"""What a browser still moves through smoothly."""
 
 
 class Run:
@@ -81,13 +84,13 @@ class Recording:
             return cls(path, reader.header, runs, reader.torn)
 
 
-def load_to_show(path: Path) -> Recording:
-    """Load a recording for a screen or a page. Raises `BadInputError` as `Recording.load`, and for too many events."""
+def load_to_show(path: Path, most: int = MAX_SCREEN_EVENTS) -> Recording:
+    """Load a recording to be shown. Raises `BadInputError` as `Recording.load`, and for more events than `most`."""
     recording = Recording.load(path)
     events = sum(map(len, recording.runs))
-    if events > MAX_SHOWN_EVENTS:
+    if events > most:
         raise BadInputError(
-            f"{path} has {events} events, and no more than {MAX_SHOWN_EVENTS} can be shown.",
+            f"{path} has {events} events, and no more than {most} can be shown.",
             "Replay it with --plain, or export it as csv or json.",
         )
     return recording

@@ -152,7 +152,8 @@ class RollingSpeed:
 
     def __init__(self, window_s: float = 1.0) -> None:
         self.window_s = window_s
-        self._batches: deque[tuple[float, float, int]] = deque()  # begin and end on the lane's clock, tokens
+        self._batches: deque[tuple[float, int]] = deque()  # begin on the lane's clock, tokens
+        self._tokens = 0  # of those batches
         self._last_s: float | None = None
 
     def add(self, batch: DraftBatch) -> float | None:
@@ -160,8 +161,9 @@ class RollingSpeed:
         begin, self._last_s = self._last_s, batch.clock_s
         if begin is None or batch.prefill:
             return None
-        self._batches.append((begin, batch.clock_s, batch.emitted))
+        self._batches.append((begin, batch.emitted))
+        self._tokens += batch.emitted
         while len(self._batches) > 1 and self._batches[0][0] < batch.clock_s - self.window_s:
-            self._batches.popleft()
+            self._tokens -= self._batches.popleft()[1]
         seconds = batch.clock_s - self._batches[0][0]
-        return sum(tokens for _, _, tokens in self._batches) / seconds if seconds > 0 else None
+        return self._tokens / seconds if seconds > 0 else None

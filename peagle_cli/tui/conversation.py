@@ -51,7 +51,7 @@ class Reply:
 
     def __init__(self, setting: LaneSetting) -> None:
         self.setting = setting
-        self.text = ""
+        self._words: list[str] = []
         self.metrics = Metrics()
         self.speed: float | None = None
         self.speeds: list[tuple[float, float]] = []
@@ -59,6 +59,11 @@ class Reply:
         self.batches: deque[DraftBatch] = deque(maxlen=RECENT_BATCHES)
         self.outcome: Finished | Failed | None = None
         self._rolling = RollingSpeed()
+
+    @property
+    def text(self) -> str:
+        """What it says so far."""
+        return "".join(self._words)
 
     def add(self, event: Event) -> None:
         """Take in the lane's next event."""
@@ -89,7 +94,7 @@ class Reply:
         return " · ".join(part for part in parts if part)
 
     def _add_batch(self, batch: DraftBatch) -> None:
-        self.text += "".join(token.text for token in batch.tokens)
+        self._words.append(batch.text)
         self.batches.append(batch)
         self.speed = self._rolling.add(batch)
         due = not self.speeds or batch.clock_s - self.speeds[-1][0] >= _SAMPLE_S

@@ -36,6 +36,8 @@ async def _picture(recording: Recording, at_s: float) -> str:
         screen = app.screen
         assert isinstance(screen, ReplayScreen)
         screen.seek(screen.playback.position_at(at_s))
+        while screen.seeking:
+            await pilot.pause(0.01)
         await pilot.pause()  # a race's lanes are mounted,
         await pilot.pause()  # and laid out
         return _WEB_FONT.sub("", app.export_screenshot())

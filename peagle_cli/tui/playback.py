@@ -61,10 +61,9 @@ class Playback:
         """How long the replay takes at its own speed."""
         return self._times[-1] if self._times else 0.0
 
-    @property
-    def at_s(self) -> float:
-        """When the latest event that is shown happened."""
-        return self._times[self.position - 1] if self.position else 0.0
+    def seconds_at(self, position: int) -> float:
+        """When the last of so many events happened."""
+        return self._times[position - 1] if position else 0.0
 
     @property
     def max_tokens(self) -> int:

@@ -239,9 +239,8 @@ def test_conversation_is_what_the_last_request_in_one_lane_came_to(recorded: Rec
 
 
 def test_what_is_too_long_to_be_shown_is_refused(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "MAX_SHOWN_EVENTS", 10)
     with pytest.raises(BadInputError, match="no more than 10"):
-        recording.load_to_show(recorded.path)
+        recording.load_to_show(recorded.path, 10)
     monkeypatch.setattr(recording, "MAX_LOADED_BYTES", 1000)
     with pytest.raises(BadInputError, match="can be shown"):
         recording.Recording.load(recorded.path)

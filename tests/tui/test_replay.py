@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 
 from peagle_cli.errors import PeagleError
 from peagle_cli.tui.app import ReplayApp
+from peagle_cli.tui.screens import replay
 from peagle_cli.tui.screens.replay import ReplayScreen
 from peagle_cli.tui.widgets.lane import LanePane
 from peagle_cli.tui.widgets.timeline import Timeline
@@ -94,3 +95,16 @@ async def test_shows_no_control_sequence(pilot: Pilot[int | PeagleError]) -> Non
 async def test_leaves(pilot: Pilot[int | PeagleError]) -> None:
     await pilot.press("q")
     assert pilot.app.return_value == 0
+
+
+async def test_seeks_far_without_hanging(pilot: Pilot[int | PeagleError], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a frame could hold two events only: the screen gets there step by step, from either side."""
+    monkeypatch.setattr(replay, "_EVENTS_PER_FRAME", 2)
+    screen = screen_of(pilot)
+    for target in (screen.playback.length, screen.playback.length - 3, 5):
+        screen.seek(target)
+        assert screen.seeking
+        while screen.seeking:
+            await pilot.pause(0.01)
+        assert screen.playback.position == target
+    assert not screen.playing

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from peagle_cli.recording.export.panes import Pane, Row, Style, beside, change_in_words, clipped
 from peagle_cli.recording.format import Header
-from peagle_cli.recording.recording import Run, load_to_show
+from peagle_cli.recording.recording import MAX_PAGE_EVENTS, Run, load_to_show
 from peagle_cli.text import printable
 from peagle_cli.trace.events import METHOD_NAMES, Changed, Event, Started
 
@@ -30,7 +30,7 @@ _HIDE_CURSOR = "\x1b[?25l"
 
 def cast_of(path: Path) -> Iterator[str]:
     """The cast, line by line. Raises `BadInputError` as `load_to_show` does."""
-    recording = load_to_show(path)
+    recording = load_to_show(path, MAX_PAGE_EVENTS)
     columns, rows = _size(recording.header)
     yield _line(
         {

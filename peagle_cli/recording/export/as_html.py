@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from peagle_cli.recording.recording import Recording, Run, load_to_show
+from peagle_cli.recording.recording import MAX_PAGE_EVENTS, Recording, Run, load_to_show
 from peagle_cli.text import printable
 from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Started
 from peagle_cli.trace.metrics import Metrics
@@ -29,7 +29,7 @@ _UNSAFE_IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026
 
 def html_of(path: Path) -> Iterator[str]:
     """The page. Raises `BadInputError` as `load_to_show` does."""
-    recording = load_to_show(path)
+    recording = load_to_show(path, MAX_PAGE_EVENTS)
     files = resources.files("peagle_cli.recording.export") / "page"
     style, script, page = ((files / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html"))
     yield string.Template(page).substitute(

@@ -22,6 +22,7 @@ _FRAMES_PER_S = 30
 _FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
 _SPEEDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _JUMP_S = 5.0
+_EVENTS_PER_FRAME = 1000  # what seeking may add without the screen seeming to hang
 _STEP = Binding.Group("step", compact=True)
 _SPEED = Binding.Group("speed", compact=True)
 _JUMP = Binding.Group("5 s", compact=True)
@@ -63,6 +64,7 @@ class ReplayScreen(Screen[None]):
         self._seconds = 0.0  # on the replay's clock
         self._last = monotonic()
         self._frame = 0
+        self._target: tuple[int, float] | None = None  # the position that is sought, and its seconds
         self._shown = -1  # the position that is drawn
         self._transcript = playback.transcript
         self._runners = playback.runners
@@ -92,6 +94,9 @@ class ReplayScreen(Screen[None]):
 
     def _tick(self) -> None:
         self._frame += 1
+        if self._target is not None:
+            self._approach(self._target)
+            return
         now = monotonic()
         self._seconds += (now - self._last) * self._speed
         self._last = now
@@ -162,24 +167,39 @@ class ReplayScreen(Screen[None]):
             self.app.exit(0)
 
     def seek(self, position: int) -> None:
-        """Pause, and show the first `position` events."""
+        """Pause, and show the first `position` events; where that takes long, it goes on in the frames that follow."""
+        position = min(max(position, 0), self.playback.length)
         self._play(False)
-        self.playback.seek(position)
-        self._seconds = self.playback.at_s
-        self.show()
+        self._approach((position, self.playback.seconds_at(position)))
 
     def _go_to(self, seconds: float) -> None:
         """Go to a time, and play on if it was playing."""
-        self._seconds = min(max(seconds, 0.0), self.playback.seconds)
-        self.playback.seek(self.playback.position_at(self._seconds))
+        seconds = min(max(seconds, 0.0), self.playback.seconds)
+        self._approach((self.playback.position_at(seconds), seconds))
+
+    def _approach(self, target: tuple[int, float]) -> None:
+        """Come as much closer to a position and its time as can be done in a frame; going back begins anew."""
+        position, seconds = target
+        begin = self.playback.position if position >= self.playback.position else 0
+        self.playback.seek(min(position, begin + _EVENTS_PER_FRAME))
+        there = self.playback.position == position
+        self._target = None if there else target
+        self._seconds = seconds if there else self.playback.seconds_at(self.playback.position)
+        self._play(self.playing)
         self.show()
 
     def _play(self, on: bool) -> None:
         self.playing = on
         self._last = monotonic()
-        (self._timer.resume if on else self._timer.pause)()
+        moving = on or self._target is not None
+        (self._timer.resume if moving else self._timer.pause)()
 
     # What is shown
+
+    @property
+    def seeking(self) -> bool:
+        """Whether the moment that was sought has yet to be reached."""
+        return self._target is not None
 
     @property
     def _text(self) -> LaneText:

@@ -43,6 +43,10 @@ def lay_out_lanes(lanes: Container, columns: int) -> None:
 class LaneText(TranscriptView, can_focus=False):
     """The reply; the lanes' keys are the screen's."""
 
+    def on_resize(self) -> None:
+        """Keep the end in view: lanes grow and shrink with what stands below them."""
+        self.call_after_refresh(self.action_follow)
+
 
 class LaneFigures(Panel):
     """The lane's name and figures: on one line where there is room, else on two."""

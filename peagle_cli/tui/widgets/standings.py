@@ -73,7 +73,7 @@ class AdvicePlot(PlotextPlot):
                     [check.measured_tokens_per_second for check in measured],
                     marker=METHOD_NAMES[method][0],
                     color=ink,
-                    label=METHOD_NAMES[method],
+                    label=f" {METHOD_NAMES[method]}",
                 )
         plot.ylim(0, 1.1 * max(speeds))
         plot.yticks([0, round(max(speeds))])

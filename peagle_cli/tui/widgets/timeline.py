@@ -6,7 +6,6 @@ from textual.message import Message
 from peagle_cli.tui.playback import Playback
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 
-_TIME = 17  # "  12.3 /   45.6 s"
 _SPEED = 8
 
 
@@ -35,13 +34,11 @@ class Timeline(Panel):
     def draw(self) -> list[Pieces]:
         """Draw it."""
         seconds, speed, playing = self._now
-        whole = self._playback.seconds
-        time = f" {seconds:6.1f} / {whole:.1f} s"
         return [
             [
                 self.ink("▶ " if playing else "‖ ", "accepted" if playing else "correction"),
                 *self._bar(seconds),
-                self.ink(time.rjust(_TIME), "value"),
+                self.ink(self._time(seconds), "value"),
                 self.ink(f"{speed:g}×".rjust(_SPEED), "label" if speed == 1 else "correction"),
             ]
         ]
@@ -64,8 +61,12 @@ class Timeline(Panel):
             for i in range(room)
         ]
 
+    def _time(self, seconds: float) -> str:
+        whole = f"{self._playback.seconds:.1f}"
+        return f"  {seconds:{len(whole)}.1f} / {whole} s"
+
     def _room(self) -> int:
-        return max(0, self.size.width - 2 - _TIME - _SPEED)
+        return max(0, self.size.width - 2 - len(self._time(0.0)) - _SPEED)
 
     def _column(self, seconds: float, room: int) -> int:
         whole = self._playback.seconds

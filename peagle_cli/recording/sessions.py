@@ -1,7 +1,9 @@
 """The folder of recorded sessions: names for new recordings, finding them again, and a limit to what they take up."""
 
+import contextlib
 import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from peagle_cli import locations
 from peagle_cli.errors import BadInputError
@@ -31,7 +33,7 @@ def name_of(path: Path) -> str:
 
 def recordings() -> list[Path]:
     """The recordings in the folder, oldest first."""
-    return [path for _, path in sorted(_by_age())]
+    return [kept.path for kept in _by_age()]
 
 
 def find(name: str) -> Path:
@@ -39,7 +41,7 @@ def find(name: str) -> Path:
 
     Raises `BadInputError` when there is none or more than one.
     """
-    if Path(name).is_file():
+    if _is_readable(Path(name)):
         return Path(name)
     known = recordings()
     if name == LAST and known:
@@ -54,20 +56,38 @@ def find(name: str) -> Path:
 
 def make_room(keep: Path, limit: int = MAX_TOTAL_BYTES) -> None:
     """Delete the oldest recordings but `keep` until all take up no more than `limit` bytes."""
-    ages = sorted(_by_age())
-    total = sum(path.stat().st_size for _, path in ages)
-    for _, path in ages:
+    found = _by_age()
+    total = sum(kept.size for kept in found)
+    for kept in found:
         if total <= limit:
             return
-        if path != keep:
-            total -= path.stat().st_size
-            path.unlink()
+        if kept.path != keep:
+            total -= kept.size
+            kept.path.unlink(missing_ok=True)  # another peagle may make room, too
 
 
-def _by_age() -> list[tuple[float, Path]]:
-    """The recordings with the time that they were last written."""
+class _Kept(NamedTuple):
+    """A recording in the folder; the time is when it was last written."""
+
+    written: float
+    path: Path
+    size: int
+
+
+def _by_age() -> list[_Kept]:
+    """The recordings, oldest first."""
     folder = locations.sessions()
-    if not folder.is_dir():
-        return []
-    found = [*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{SUFFIX}.gz")]
-    return [(path.stat().st_mtime, path) for path in found]
+    found = []
+    for path in (*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{SUFFIX}.gz")):
+        with contextlib.suppress(FileNotFoundError):
+            status = path.stat()
+            found.append(_Kept(status.st_mtime, path, status.st_size))
+    return sorted(found)
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether there is a file, or a pipe, of this name; no name is too odd to be asked for."""
+    try:
+        return path.exists() and not path.is_dir()
+    except (OSError, ValueError):
+        return False

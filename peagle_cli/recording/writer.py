@@ -27,7 +27,12 @@ class Writer:
         self._lanes: dict[str, Metrics] = {}
         self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
         self._begun = now()
-        self._write(header)
+        try:
+            self._write(header)
+        except OSError:
+            self.close()
+            path.unlink()  # what has no whole header is no recording
+            raise
 
     def ask(self, messages: Sequence[Message], lanes: Sequence[str], candidates: int) -> None:
         """A request begins; the one before must have ended."""

@@ -109,3 +109,5 @@ def test_finding(folder: Path, tmp_path: Path) -> None:
         sessions.find("2026")
     with pytest.raises(BadInputError, match="no recording"):
         sessions.find("../" + tmp_path.name)
+    with pytest.raises(BadInputError, match="no recording"):
+        sessions.find("x" * 5000)

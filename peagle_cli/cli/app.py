@@ -3,6 +3,7 @@
 Light to import: each command's module imports what is heavy only when it runs.
 """
 
+import errno
 import sys
 import traceback
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from peagle_cli import __version__, settings
+from peagle_cli.cli import streams
 from peagle_cli.cli.chat import chat
 from peagle_cli.cli.compare import CompareCommand, compare
 from peagle_cli.cli.doctor import doctor
@@ -52,7 +54,10 @@ class Program(TyperGroup):
             raise typer.Exit(error.exit_code) from error
         except Exception as error:
             sentence = f"peagle met an error it did not foresee: {type(error).__name__}: {error}"
-            _report(f"{sentence}\nWith --debug it shows where.", error, ctx.params["debug"])
+            hint = "With --debug it shows where."
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                sentence, hint = "There is no space left for what peagle writes.", "Free some, or write it elsewhere."
+            _report(f"{sentence}\n{hint}", error, ctx.params["debug"])
             raise typer.Exit(EXIT_RUNTIME) from error
 
 
@@ -98,6 +103,7 @@ def peagle(
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    streams.prepare()
     app(prog_name="peagle")
 
 

@@ -1,7 +1,7 @@
 """`peagle chat`: on a terminal the chat screen, in a pipe the answer to one prompt."""
 
 import sys
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, Literal
 
 import typer
 
@@ -75,7 +75,7 @@ def chat(
     On a terminal this opens the chat screen. In a pipe, or with --plain or --output, it streams the answer to one
     prompt and ends. Options that name a variable can also be set in config.toml (see `peagle locate`).
     """
-    on_screen = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not plain and output is None
+    on_screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain and output is None
     resumed = sessions.find(resume) if resume else None
     history = conversation(resumed) if resumed else ()
     if history and history[0].role == "system":
@@ -105,14 +105,9 @@ def chat(
 
 def _prompt(argument: str | None) -> str | None:
     """The argument, a blank line, and what standard input holds unless it is a terminal; None for neither."""
-    piped = b"" if sys.stdin is None or is_terminal(sys.stdin) else sys.stdin.buffer.read()
+    piped = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
     try:
         parts = [(argument or "").encode(errors="surrogateescape").decode(), piped.decode().rstrip("\n")]
     except UnicodeDecodeError as error:
         raise BadInputError("The prompt is not UTF-8 text.", "Give it as text in that encoding.") from error
     return "\n\n".join(part for part in parts if part.strip()) or None
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is one."""
-    return stream is not None and stream.isatty()  # a stream that was closed before the start is None

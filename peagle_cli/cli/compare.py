@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from peagle_cli.cli.chat import is_terminal
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Record, Theme
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
@@ -109,7 +108,7 @@ def compare(
         return Contest(settings, asked, repeat, sampling, max_tokens)
 
     report: Report | None
-    if output is None and profile is None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+    if output is None and profile is None and sys.stdin.isatty() and sys.stdout.isatty():
         from peagle_cli.tui.app import run_race
 
         report = run_race(spec, contest_for, theme, record)

@@ -8,7 +8,6 @@ import msgspec
 import typer
 
 from peagle_cli import locations
-from peagle_cli.cli.chat import is_terminal
 from peagle_cli.errors import PeagleError
 from peagle_cli.recording import sessions as folder
 from peagle_cli.recording.overview import Overview, overview
@@ -56,7 +55,7 @@ def _print_table(found: list[Session]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(width=None if is_terminal(sys.stdout) else _ENDLESS)
+    console = Console(width=None if sys.stdout.isatty() else _ENDLESS)
     table = Table(box=None, pad_edge=False, header_style="bold", expand=console.is_terminal)
     for heading in ("name", "when", "model", "method"):
         table.add_column(heading, no_wrap=True)

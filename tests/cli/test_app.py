@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from peagle_cli import __version__
-from tests.cli.program import Program
+from tests.cli.program import PEAGLE, Program
 
 HEAVY = ("torch", "textual", "huggingface_hub", "transformers", "numpy", "tokenizers", "rich")
 
@@ -81,3 +81,30 @@ def test_debug_behind_two_dashes_is_a_prompt(program: Program) -> None:
 def test_completes_commands_and_options(program: Program) -> None:
     asked = {"_PEAGLE_COMPLETE": "complete_bash", "COMP_WORDS": "peagle chat --met", "COMP_CWORD": "2"}
     assert "--method" in program.run(environment=asked).stdout.split()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_do_no_harm(program: Program, tiny_options: list[str], closed: str) -> None:
+    chat = [PEAGLE, "chat", "Hello", *tiny_options, "--max-tokens", "4"]
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *chat],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=program.environment,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert bool(done.stdout) == (">&-" not in closed.split())
+
+
+def test_a_character_that_the_locale_lacks_becomes_a_question_mark(program: Program) -> None:
+    done = program.run("locate", environment={"PYTHONIOENCODING": "latin-1", "PEAGLE_DATA_DIR": "/φ"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "/?" in done.stdout
+
+
+def test_a_full_disk_is_one_sentence(program: Program) -> None:
+    command = ["sh", "-c", '"$@" > /dev/full', "sh", PEAGLE, "locate"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, env=program.environment, check=False)
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("Error: There is no space left")

@@ -40,3 +40,8 @@ def sessions() -> Path:
 def logs() -> Path:
     """One log file per engine process. `PEAGLE_LOG_DIR` moves it."""
     return _place("PEAGLE_LOG_DIR", platformdirs.user_log_dir(APP))
+
+
+def nearest_existing(place: Path) -> Path:
+    """`place`, or the first of its parents that there is: what it would be made in."""
+    return next(path for path in (place, *place.parents) if path.exists())

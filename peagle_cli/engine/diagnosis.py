@@ -16,9 +16,10 @@ from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.torch import hardware
 from peagle_cli.engine.torch.engine import ENGINE
 from peagle_cli.errors import PeagleError
-from peagle_cli.models import store
+from peagle_cli.models import fetch, store
 from peagle_cli.models.checkpoint import DrafterConfig, check_drafter, check_target, drafter_method
 from peagle_cli.models.config import LlamaConfig
+from peagle_cli.models.presets import Preset
 from peagle_cli.trace.events import Method
 
 FEATURES = ("avx2", "avx512_f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "bf16")
@@ -105,7 +106,7 @@ def diagnose(spec: EngineSpec) -> Diagnosis:
         processor=processor,
         gpus=tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())),
         cache=cache,
-        cache_free=shutil.disk_usage(_nearest_existing(cache)).free,
+        cache_free=shutil.disk_usage(locations.nearest_existing(cache)).free,
         model=model,
         drafters=_look_at_drafters(spec, target),
         plan=_plan(spec, processor),
@@ -126,23 +127,30 @@ def _vllm_version() -> str | None:
     return None
 
 
-def _nearest_existing(folder: Path) -> Path:
-    return next(path for path in (folder, *folder.parents) if path.exists())
-
-
 def _look_at_model(name: str | None) -> tuple[ModelFinding, LlamaConfig | None]:
     """The target, and its shape if it is here and can run."""
     preset = store.find_preset(name)
     title = preset.title if preset else str(name)
     folder = store.present_folder(name)
     if folder is None:
-        return ModelFinding(title, None, preset.source.size if preset else None, None), None
+        return _look_for_room(title, preset), None
     try:
         config = LlamaConfig.read(folder)
         check_target(folder, config)
     except PeagleError as error:
         return ModelFinding(title, folder, None, str(error)), None
     return ModelFinding(title, folder, None, None), config
+
+
+def _look_for_room(title: str, preset: Preset | None) -> ModelFinding:
+    """A target that is still to be fetched."""
+    if preset is None:
+        return ModelFinding(title, None, None, None)
+    try:
+        fetch.check_room(preset, store.preset_folder(preset))
+    except PeagleError as error:
+        return ModelFinding(title, None, preset.source.size, str(error))
+    return ModelFinding(title, None, preset.source.size, None)
 
 
 def _look_at_drafters(spec: EngineSpec, target: LlamaConfig | None) -> tuple[DrafterFinding, ...]:

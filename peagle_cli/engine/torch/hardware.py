@@ -20,7 +20,7 @@ def choose_device(asked: str | None) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise BadInputError(f"There is no device called {name!r}.", "Use cpu, cuda or cuda:N.") from None
-    if device.type not in ("cpu", "cuda"):
+    if device.type not in ("cpu", "cuda") or (device.type == "cpu" and device.index is not None):
         raise BadInputError(f"The embedded engine does not run on {name}.", "Use cpu, cuda or cuda:N.")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise BadInputError(f"torch finds no {name} here.", "Use --device cpu, or install a torch built for your GPU.")

@@ -219,6 +219,8 @@ def test_opening_checks_what_it_is_given(default_target: Path, tmp_path: Path, s
         TorchEngine.open(EngineSpec(drafters=(str(tmp_path / "drafter"),)))
     with pytest.raises(BadInputError, match="no device"):
         TorchEngine.open(EngineSpec(device="toaster"))
+    with pytest.raises(BadInputError, match="cpu:1"):
+        TorchEngine.open(EngineSpec(device="cpu:1"))
 
 
 PROSE = ("Write a Python function that merges two sorted lists.", "What is the sun?")

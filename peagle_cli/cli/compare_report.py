@@ -83,8 +83,9 @@ def _sections(report: Report) -> Iterator[Section]:
         yield _categories(report)
     if any(lane.memory for lane in report.lanes):
         yield _memory(report)
-    yield _predictions(report.advice)
-    yield _checks(report.advice, "simulated" if report.simulated else "measured")
+    if report.advice:
+        yield _predictions(report.advice)
+        yield _checks(report.advice, "simulated" if report.simulated else "measured")
 
 
 def _speeds(report: Report) -> Section:
@@ -195,9 +196,10 @@ def _findings(report: Report) -> Iterator[str]:
     """The sentences of a report, its verdict first."""
     yield report.verdict
     yield from report.notes
-    yield f"Advice. {report.advice.sentence}"
-    for category, advice in report.advice.categories.items():
-        yield f"On {category or 'other'} prompts. {advice.sentence}"
+    if report.advice:
+        yield f"Advice. {report.advice.sentence}"
+        for category, advice in report.advice.categories.items():
+            yield f"On {category or 'other'} prompts. {advice.sentence}"
     for check in report.lossless.lanes:
         name = name_of((check.method, check.depth))
         if check.first_tie:
@@ -225,7 +227,8 @@ def _as_table(report: Report) -> str:
     for section in _sections(report):
         title = f"{section.title}\n" if section.title else ""
         parts.append(title + _aligned(section))
-    parts.append("\n".join(("The predictions assume:", *(f"- {each}" for each in report.advice.assumptions))))
+    if report.advice:
+        parts.append("\n".join(("The predictions assume:", *(f"- {each}" for each in report.advice.assumptions))))
     parts.append(_plot(report))
     parts.append("\n".join(_findings(report)))
     return "\n\n".join(part for part in parts if part)
@@ -248,7 +251,8 @@ def _as_markdown(report: Report) -> str:
         lines.append(_pipes(("---", *["---:"] * (len(section.header) - 1))))
         lines += [_pipes(row) for row in section.rows]
         parts.append("\n".join(lines))
-    parts.append("\n".join(("The predictions assume:\n", *(f"- {each}" for each in report.advice.assumptions))))
+    if report.advice:
+        parts.append("\n".join(("The predictions assume:\n", *(f"- {each}" for each in report.advice.assumptions))))
     return "\n\n".join(parts)
 
 
@@ -290,6 +294,8 @@ def _plot(report: Report) -> str:
     import plotext
 
     advice = report.advice
+    if advice is None:
+        return ""
     methods = [method for method in METHOD_NAMES if any(p.method == method for p in advice.predictions[1:])]
     if not methods:
         return ""

@@ -99,6 +99,7 @@ class Report(msgspec.Struct, frozen=True):
     """A whole comparison.
 
     With `simulated`, every time and speed in it is simulated; only the tokens and their acceptance are of `machine`.
+    `advice` is None when no reply was long enough for a step.
     """
 
     engine: str
@@ -114,7 +115,7 @@ class Report(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     lanes: tuple[LaneReport, ...]
     lossless: Lossless
-    advice: Advice
+    advice: Advice | None
 
 
 def compare(
@@ -254,9 +255,11 @@ def _simulation(profile: Profile) -> Simulation:
     return Simulation(profile.engine, profile.model, profile.machine, profile.versions, profile.created)
 
 
-def _advice(rounds: Sequence[Round], sweep: StepCosts, max_depths: Mapping[Method, int]) -> Advice:
+def _advice(rounds: Sequence[Round], sweep: StepCosts, max_depths: Mapping[Method, int]) -> Advice | None:
     measured = _measured(rounds)
     costs = StepCosts((batch for lane in measured.values() for batch in lane), sweep)
+    if not costs.known:
+        return None
     advice = advise(measured, costs, max_depths)
     categories = {name: advise(_measured(those), costs, max_depths) for name, those in by_category(rounds).items()}
     return msgspec.structs.replace(advice, categories=categories)

@@ -36,8 +36,13 @@ class StepCosts:
         if drafted:
             self._draft.setdefault(batch.method, {}).setdefault(drafted, []).append(batch.draft_s)
 
+    @property
+    def known(self) -> bool:
+        """Whether there was any step."""
+        return bool(self._verify) or (self._sweep is not None and self._sweep.known)
+
     def verify_s(self, drafted: int) -> float:
-        """Seconds of a target pass over the last token and `drafted` more. At least one batch must be known."""
+        """Seconds of a target pass over the last token and `drafted` more. Some step must be known."""
         return _estimate(self._verify, self._sweep._verify if self._sweep else None, drafted)
 
     def draft_s(self, method: Method, drafted: int) -> float:

@@ -66,9 +66,9 @@ def test_json_has_every_lane_with_the_names_of_chat(report: Report) -> None:
     assert all(lane.memory and lane.memory.target_weights > 0 for lane in report.lanes)
     assert report.machine.dtype == "float32"
     assert report.lossless.verdict == "identical"
+    assert report.advice is not None
     assert len(report.advice.predictions) == 21
-    assert report.advice.best.method == "none", "drafters that are never right are reported as hurting"
-    assert any("costs more than it gives" in note for note in report.notes)
+    assert all(prediction.mean_acceptance_length == 1 for prediction in report.advice.predictions)
 
 
 def test_events_give_the_same_figures(program: Program, tiny_options: list[str], tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_without_a_baseline_nothing_is_held_against_it(program: Program, tiny_op
     assert report["lossless"]["verdict"] == "not checked"
 
 
-def test_a_drafter_of_zeros_hurts(program: Program, tiny_spec: EngineSpec, tmp_path: Path) -> None:
+def test_a_drafter_of_zeros_is_compared_like_any_other(program: Program, tiny_spec: EngineSpec, tmp_path: Path) -> None:
     source = Path(tiny_spec.drafters[0])
     (tmp_path / "zero").mkdir()
     (tmp_path / "zero" / "config.json").write_bytes((source / "config.json").read_bytes())
@@ -147,8 +147,8 @@ def test_a_drafter_of_zeros_hurts(program: Program, tiny_spec: EngineSpec, tmp_p
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["lanes"][1]["accepted_tokens"] == 0
-    assert report["lanes"][1]["speedup"] < 1
-    assert report["advice"]["best"]["depth"] == 0
+    assert report["lanes"][1]["mean_acceptance_length"] == 1
+    assert report["lossless"]["verdict"] == "identical"
 
 
 @pytest.mark.parametrize(
@@ -202,6 +202,7 @@ def test_what_it_would_be_on_a_machine_that_was_profiled(
     assert report.simulated is not None
     assert report.simulated.machine == profile.machine
     assert all(lane.mean_verify_s == pytest.approx(10) for lane in report.lanes)
+    assert report.advice is not None
     assert all(0 < prediction.tokens_per_second < 1 for prediction in report.advice.predictions)
     for output in ("table", "markdown"):
         assert "SIMULATED" in render(report, output)

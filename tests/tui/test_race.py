@@ -60,8 +60,9 @@ def test_warms_up_races_and_measures(engine: TorchEngine) -> None:
     assert race.report is not None
     assert race.report.prompts == 2
     assert race.report.lossless.verdict == "identical"
+    assert race.report.advice is not None
     assert len(race.report.advice.predictions) == 21
-    assert race.report.advice.best.method == "none"
+    assert all(prediction.mean_acceptance_length == 1 for prediction in race.report.advice.predictions)
     assert all(runner.finished and runner.reply.metrics.tokens == 16 for runner in race.runners)
 
 
@@ -188,7 +189,9 @@ async def test_every_lane_verdict_and_advice_are_in_view(
         shown = driver.shown()
         for name in ("plain", "EAGLE-3 2", "EAGLE-3 4", "P-EAGLE 2", "P-EAGLE 4", "wins", "Same tokens in every"):
             assert name in shown
-        assert "costs more than it gives" in shown.replace("\n", " ")
+        assert driver.race.report is not None
+        assert driver.race.report.advice is not None
+        assert driver.race.report.advice.sentence[:20] in shown
         panes = driver.screen.query(LanePane)
         across = len({pane.region.x for pane in panes})
         assert across == {60: 1, 80: 1, 120: 3, 200: 5}[size[0]], "side by side where there is room, stacked where not"
@@ -285,7 +288,9 @@ async def test_a_race_on_the_last_prompt_and_the_winner_adopted(
         assert pilot.app.screen is chat_screen
         wanted = chat_screen._talk.conversation.wanted
         assert wanted is not None
-        assert wanted.method == "none", "these drafters hurt, so plain decoding won"
+        method, depth = race.standings()[0].runner.setting
+        assert wanted.method == method
+        assert method == "none" or wanted.depth == depth
         reply = chat_screen._talk.conversation.reply
         assert reply is not None
         assert reply.metrics.tokens == 40, "the race's events are not the chat's"

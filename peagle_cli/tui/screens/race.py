@@ -277,7 +277,8 @@ class RaceScreen(Screen[LaneSetting | None]):
         assert report is not None
         self.query_one("#result").set_class(True, "-done")
         self.query_one("#verdict", Static).update(_findings(report))
-        self.query_one(AdvicePlot).show(report.advice)
+        if report.advice:
+            self.query_one(AdvicePlot).show(report.advice)
         self.refresh_bindings()
 
     def _show_stage(self) -> None:
@@ -298,5 +299,6 @@ def _findings(report: Report) -> Text:
     text = Text(printable(report.verdict), style="bold")
     for note in report.notes:
         text.append(f"\n{printable(note)}", style="not bold")
-    text.append(f"\n{printable(report.advice.sentence)}", style="not bold")
+    if report.advice:
+        text.append(f"\n{printable(report.advice.sentence)}", style="not bold")
     return text

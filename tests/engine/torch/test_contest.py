@@ -90,6 +90,7 @@ def test_the_report_adds_up(engine: TorchEngine) -> None:
         assert set(lane.categories) == {"turns", "one"}
         low, high = lane.tokens_per_second_quartiles or (0, 0)
         assert low <= (lane.tokens_per_second or 0) <= high
+    assert report.advice is not None
     assert set(report.advice.categories) == {"turns", "one"}
 
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar, TypeVar
 
+from rich.console import RenderableType
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
-from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.errors import EXIT_RUNTIME, BadInputError, PeagleError
 from peagle_cli.recording import demos
 from peagle_cli.recording.recording import Recording, load_to_show
 from peagle_cli.trace.comparison import Report
@@ -69,6 +70,11 @@ class PeagleApp(App[Result | PeagleError]):
         if self.return_code:
             raise SystemExit(self.return_code)
         return result
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End with what went wrong, and with exit code 1 also where the driver failed."""
+        self.exit(return_code=EXIT_RUNTIME)
+        super().panic(*renderables)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Colours of token states for themes that name none."""

@@ -68,7 +68,7 @@ def interpolate(points: Mapping[int, float], x: float) -> float:
 
 def _estimate(own: Mapping[int, list[float]], sweep: Mapping[int, list[float]] | None, x: int) -> float:
     if not sweep:
-        return interpolate({depth: fmean(times) for depth, times in own.items()}, x)
+        return _straight(_rising({depth: fmean(times) for depth, times in own.items()}), x)
     curve = _shape(sweep)
     ratios = {
         depth: fmean(times) / expected
@@ -81,15 +81,23 @@ def _estimate(own: Mapping[int, list[float]], sweep: Mapping[int, list[float]] |
     return interpolate(ratios, nearest) * interpolate(curve, x)
 
 
-def _shape(times: Mapping[int, list[float]]) -> dict[int, float]:
-    """The curve behind a few steps at every depth.
+def _straight(curve: Mapping[int, float], x: int) -> float:
+    """The line through `curve` at `x`; fewer tokens than in all of it cost no less than their share."""
+    fewest = min(curve)
+    return max(interpolate(curve, x), curve[fewest] * min(1.0, (x + 1) / (fewest + 1)))
 
-    What disturbs a step only ever adds to it, and more tokens never cost less: so each depth takes what its quick steps
-    took, and no more than any deeper one.
-    """
-    curve: dict[int, float] = {}
+
+def _shape(times: Mapping[int, list[float]]) -> dict[int, float]:
+    """The curve behind a few steps at every depth. What disturbs a step only ever adds to it: so each depth takes what
+    its quick steps took."""
+    return _rising({depth: quantiles([*those, min(those)], n=4)[0] for depth, those in times.items()})
+
+
+def _rising(curve: Mapping[int, float]) -> dict[int, float]:
+    """`curve` with every depth at no more than any deeper one: more tokens never cost less."""
+    rising: dict[int, float] = {}
     least = math.inf
-    for depth in sorted(times, reverse=True):
-        least = min(least, quantiles([*times[depth], min(times[depth])], n=4)[0])
-        curve[depth] = least
-    return curve
+    for depth in sorted(curve, reverse=True):
+        least = min(least, curve[depth])
+        rising[depth] = least
+    return rising

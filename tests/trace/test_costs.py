@@ -25,6 +25,13 @@ def test_one_depth_tells_a_pass_per_token_from_one_pass_for_all() -> None:
     assert costs.draft_s("eagle3", 6) == pytest.approx(0.006)
 
 
+def test_without_a_sweep_no_disturbance_makes_a_step_cost_nothing() -> None:
+    slow_when_shallow = StepCosts([batch(3, verify_s=0.05), batch(4, verify_s=0.01)])
+    assert slow_when_shallow.verify_s(8) == pytest.approx(0.01)
+    slow_when_deep = StepCosts([batch(3, verify_s=0.01), batch(4, verify_s=0.05)])
+    assert slow_when_deep.verify_s(0) == pytest.approx(0.0025), "its share of the fewest that were measured"
+
+
 def test_a_sweep_gives_the_shape_and_the_batches_the_level() -> None:
     """The lanes ran on a longer context, where everything takes a tenth longer."""
     machine = Machine([0.5] * 10)

@@ -17,7 +17,7 @@ _LIKELY = 1024
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     """The distribution, float32 [V], at one position with `logits` [V], under a temperature above 0."""
-    scaled = logits.float() / sampling.temperature
+    scaled = _tempered(logits, sampling.temperature)
     if 0 < sampling.top_k < len(scaled):
         scaled[scaled < scaled.topk(sampling.top_k).values[-1]] = -torch.inf
     probs = scaled.softmax(dim=-1)
@@ -25,6 +25,12 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
         probs[probs < _least_of_nucleus(probs, sampling.top_p)] = 0
         probs /= probs.sum()
     return probs
+
+
+def _tempered(logits: Tensor, temperature: float) -> Tensor:
+    """`logits` [..., V] over the temperature, in float32; the largest becomes 0, so that none overflows upwards."""
+    below_largest = logits.float() - logits.max(dim=-1, keepdim=True).values
+    return below_largest / max(temperature, torch.finfo(torch.float32).tiny)
 
 
 def _least_of_nucleus(probs: Tensor, top_p: float) -> Tensor:
@@ -63,5 +69,5 @@ class DraftRule(NamedTuple):
         """
         if self.generator is None:
             return first_choices(logits), None
-        q = (logits.float() / self.temperature).softmax(dim=-1)
+        q = _tempered(logits, self.temperature).softmax(dim=-1)
         return draw(q, self.generator), q

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from peagle_cli.engine.torch.sampling import draw, probabilities
+from peagle_cli.engine.torch.sampling import DraftRule, draw, probabilities
 from peagle_cli.trace.events import Sampling
 
 
@@ -27,6 +27,14 @@ def test_equals_transformers(temperature: float, top_k: int, top_p: float) -> No
 def test_one_token_always_remains() -> None:
     logits = torch.tensor([0.0, 5.0, 1.0])
     assert probabilities(logits, Sampling(temperature=1.0, top_p=1e-9)).tolist() == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-38, 1e-6])
+def test_next_to_no_temperature_is_greedy(temperature: float) -> None:
+    logits = torch.tensor([20.0, 30.0, -10.0])
+    assert probabilities(logits, Sampling(temperature=temperature)).tolist() == [0.0, 1.0, 0.0]
+    ids, _ = DraftRule(temperature, torch.Generator()).choose(logits[None])
+    assert ids.tolist() == [1]
 
 
 def test_a_nucleus_of_most_of_a_large_vocabulary() -> None:

@@ -1,4 +1,4 @@
-"""What can be chosen about a training run. The defaults made the drafters that ship."""
+"""What can be chosen about a training run. The defaults suit a target as small as SmolLM2-135M, on a CPU."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What `peagle chat` hands to the screen. Light: imports nothing of Textual."""
+"""What `peagle chat` was asked for, on the screen and without. Light: imports nothing of Textual."""
 
 import msgspec
 

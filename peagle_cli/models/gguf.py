@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from peagle_cli.errors import BadInputError
+from peagle_cli.models.headers import SINGLE
 
 _LAYER_TENSORS = {
     "attn_norm": "input_layernorm",
@@ -48,7 +49,7 @@ def convert(source: Path, folder: Path) -> None:
     _write_json(folder / "tokenizer_config.json", _tokenizer_config(fields))
     _tokenizer(fields).save(str(folder / "tokenizer.json"))
     weights = {_hugging_face_name(name): _dequantise(tensor, config) for name, tensor in tensors.items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(weights, folder / SINGLE, metadata={"format": "pt"})
 
 
 def _config(fields: dict[str, Any], *, tied: bool) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from peagle_cli.errors import BadInputError
+from peagle_cli.models.checkpoint import DRAFTER_ARCHITECTURE
+from peagle_cli.models.headers import SINGLE
 from peagle_cli.train.disk import save_tensors, save_text
 from peagle_cli.train.model import Layer, Shape, TrainableDrafter
 
@@ -44,7 +46,7 @@ def export(drafter: TrainableDrafter, folder: Path) -> None:
     tensors = {name: tensor.to("cpu", torch.bfloat16) for name, tensor in tensors.items()}
     # An offset, not an id: draft token i is target token i + d2t[i].
     tensors["d2t"] = drafter.draft_ids.cpu() - torch.arange(len(drafter.draft_ids))
-    save_tensors(tensors, folder / "model.safetensors", {"format": "pt"})
+    save_tensors(tensors, folder / SINGLE, {"format": "pt"})
     save_text(json.dumps(_config(drafter.shape), indent=2) + "\n", folder / "config.json")
 
 
@@ -81,7 +83,7 @@ def has_mask_slots(folder: Path) -> bool:
 
 
 def _open(folder: Path) -> Any:
-    path = folder / "model.safetensors"
+    path = folder / SINGLE
     try:
         file: Any = safe_open(path, framework="pt")
     except (OSError, SafetensorError) as error:
@@ -115,7 +117,7 @@ def _layer_tensors(layer: Layer) -> dict[str, Tensor]:
 def _config(shape: Shape) -> dict[str, Any]:
     llama = shape.llama
     config: dict[str, Any] = {
-        "architectures": ["LlamaForCausalLMEagle3"],
+        "architectures": [DRAFTER_ARCHITECTURE],
         "model_type": "llama",
         "hidden_size": llama.hidden_size,
         "intermediate_size": llama.intermediate_size,

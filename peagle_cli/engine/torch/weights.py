@@ -9,6 +9,7 @@ from torch import Tensor
 from peagle_cli.engine.torch.layers import Attention, DecoderLayer, Mlp, RmsNorm
 from peagle_cli.engine.torch.linear import Linear, linear
 from peagle_cli.models.config import LlamaConfig, read_json
+from peagle_cli.models.headers import INDEX, SINGLE
 
 
 class Weights:
@@ -16,8 +17,8 @@ class Weights:
 
     def __init__(self, folder: Path, device: torch.device, dtype: torch.dtype) -> None:
         self._dtype = dtype
-        index = folder / "model.safetensors.index.json"
-        files = set(read_json(index)["weight_map"].values()) if index.exists() else {"model.safetensors"}
+        index = folder / INDEX
+        files = set(read_json(index)["weight_map"].values()) if index.exists() else {SINGLE}
         self._files = {}
         for file in sorted(files):
             opened = safe_open(folder / file, framework="pt", device=str(device))

@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_is_help=True)
 
-Prompts = Annotated[
-    Path | None, typer.Option("--prompts", help="Prompts: JSON Lines with `prompt` or `turns`.", show_default=False)
-]
+PROMPTS = "File of prompts: JSON lines with `turns`, or text with one prompt a line."
 
 
 @train.command()
 def data(
     out: Annotated[Path, typer.Option(help="File to write, or to go on with.")],
     model: Model = None,
-    prompts: Prompts = None,
+    prompts: Annotated[Path | None, typer.Option(help=PROMPTS, show_default=False)] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Answer tokens to have in the end.")] = 1_000_000,
     answer_tokens: Annotated[int, typer.Option(min=16, max=1024, help="Longest answer in tokens.")] = 320,
 ) -> None:
@@ -39,11 +37,10 @@ def data(
 
     from peagle_cli.models.store import target_folder
     from peagle_cli.models.tokenizer import Tokenizer
-    from peagle_cli.train.prompts import read_prompts
     from peagle_cli.train.self_distillation import Amount, write_data
     from peagle_cli.train.writers import open_writer
 
-    given = read_prompts(prompts) if prompts else []
+    given = _first_turns(prompts) if prompts else []
     with loading_shown() as on_progress:
         folder = target_folder(model, on_progress)
     writer = open_writer(folder)
@@ -143,7 +140,7 @@ def run(
 @train.command("eval")
 def evaluate(
     drafter: Annotated[Path, typer.Option(help="The drafter's folder.")],
-    prompts: Annotated[Path, typer.Option(help="Prompts: JSON Lines with `prompt` or `turns`.")],
+    prompts: Annotated[Path, typer.Option(help=PROMPTS)],
     model: Model = None,
     depth: Annotated[list[int] | None, typer.Option(min=1, help="Depth; again for more. Default: 3, 5, 7.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a reply may have.")] = 256,
@@ -160,9 +157,8 @@ def evaluate(
     from peagle_cli.engine.protocol import EngineSpec
     from peagle_cli.engine.torch.engine import TorchEngine
     from peagle_cli.train import evaluate as evaluation
-    from peagle_cli.train.prompts import read_prompts
 
-    texts = read_prompts(prompts)[:limit]
+    texts = _first_turns(prompts)[:limit]
     if not drafter.is_dir():
         raise BadInputError(f"{drafter} is not a folder.", "Name a drafter's folder, such as RUN/drafter.")
     with loading_shown() as on_progress:
@@ -179,6 +175,13 @@ def evaluate(
         typer.echo(msgspec.json.format(msgspec.json.encode(results)).decode())
     else:
         _print_table(results)
+
+
+def _first_turns(prompts: Path) -> list[str]:
+    """The prompts in a file, of conversations what they begin with."""
+    from peagle_cli.prompts import read_prompts
+
+    return [prompt.turns[0] for prompt in read_prompts(prompts)]
 
 
 def _print_table(results: "list[Evaluation]") -> None:

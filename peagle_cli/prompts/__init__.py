@@ -1,4 +1,4 @@
-"""Prompts to compare drafters on: a set of our own, or a file.
+"""Prompts to compare drafters on, or to train and try them with: a set of our own, or a file.
 
 A file holds JSON lines with `turns`, the user's messages of one conversation, and if they like a `category` (the form
 of MT-Bench and Spec-Bench); or plain text, one prompt a line.

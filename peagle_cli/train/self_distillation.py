@@ -14,7 +14,7 @@ from peagle_cli.engine.protocol import Message
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.train.conversations import Conversation
-from peagle_cli.train.prompts import opening
+from peagle_cli.train.openings import opening
 from peagle_cli.train.writers import CONTEXT, Order, Writer
 
 PROMPT_TOKENS = 96

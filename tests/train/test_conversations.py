@@ -6,7 +6,6 @@ import pytest
 
 from peagle_cli.errors import BadInputError
 from peagle_cli.train.conversations import Conversation, frequent_tokens, read_conversations
-from peagle_cli.train.prompts import read_prompts
 
 GOOD = '{"ids":[1,2,3,4,5,6,7,8,9,10,11,12],"prompt":3}'
 
@@ -46,12 +45,3 @@ def test_missing_and_empty_files_are_named(tmp_path: Path) -> None:
 def test_vocabulary_is_that_of_answers() -> None:
     data = [Conversation([9, 9, 9, 5, 5, 2], 3), Conversation([9, 2, 5, 7], 1)]
     assert frequent_tokens(data, 2, 10) == [2, 5]
-
-
-def test_prompts_are_read_in_both_forms(tmp_path: Path) -> None:
-    path = tmp_path / "prompts.jsonl"
-    path.write_text('{"prompt": "Why?"}\n\n{"id": "x", "turns": ["How?", "And then?"]}\n')
-    assert read_prompts(path) == ["Why?", "How?"]
-    path.write_text('{"question": "Why?"}\n')
-    with pytest.raises(BadInputError, match="has neither"):
-        read_prompts(path)

@@ -1,15 +1,17 @@
-"""How a lane starts when its user leaves the method or the depth open."""
+"""The lane of a chat: its name, and how it starts when its user leaves the method or the depth open."""
 
 from peagle_cli.engine.protocol import EngineInfo, LaneSetting
 from peagle_cli.trace.events import Method
 
+LANE = "chat"
 PREFERRED_METHODS: tuple[Method, ...] = ("peagle", "eagle3", "none")
 PUBLISHED_DEPTHS: dict[Method, int] = {"none": 0, "eagle3": 3, "peagle": 7}
 """The depths at which the P-EAGLE authors measured each method at its best."""
 
 
-def starting_lane(info: EngineInfo, method: Method | None, depth: int | None, name: str = "main") -> LaneSetting:
-    """A lane with what was asked for; None is the best method there is, at its published depth or the deepest below.
+def starting_lane(info: EngineInfo, method: Method | None, depth: int | None) -> LaneSetting:
+    """The chat's lane, with what was asked for; None is the best method there is, at its published depth or the deepest
+    below.
 
     What was asked for is not checked here: the engine does that when it gets the request.
     """
@@ -17,4 +19,4 @@ def starting_lane(info: EngineInfo, method: Method | None, depth: int | None, na
     if depth is None:
         published = PUBLISHED_DEPTHS[chosen]
         depth = min(published, info.max_depths.get(chosen, published))
-    return LaneSetting(name, chosen, depth)
+    return LaneSetting(LANE, chosen, depth)

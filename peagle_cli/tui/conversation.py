@@ -9,7 +9,7 @@ from collections import deque
 import msgspec
 
 from peagle_cli.engine.contest import DEPTHS, Contest, settings_for
-from peagle_cli.engine.lanes import starting_lane
+from peagle_cli.engine.lanes import LANE, starting_lane
 from peagle_cli.engine.protocol import Command, EngineInfo, LaneSetting, Message, Request, SetDepth, SetMethod
 from peagle_cli.engine.validate import check_lane, check_method
 from peagle_cli.errors import BadInputError
@@ -28,7 +28,6 @@ from peagle_cli.trace.events import (
 from peagle_cli.trace.metrics import Metrics, RollingSpeed
 from peagle_cli.tui.options import ChatOptions
 
-LANE = "chat"
 RECENT_BATCHES = 100
 RACE_TOKENS = 200
 """Tokens that a reply in a race has at most: enough to tell the lanes apart."""
@@ -118,7 +117,7 @@ class Conversation:
 
         Raises `BadInputError` when the options ask for what this engine cannot do.
         """
-        wanted = self.wanted or starting_lane(info, self.options.method, self.options.depth, LANE)
+        wanted = self.wanted or starting_lane(info, self.options.method, self.options.depth)
         check_lane(wanted, info)
         self.info, self.wanted = info, wanted
         if self.options.auto and wanted.method != "none":

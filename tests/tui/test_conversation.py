@@ -2,12 +2,13 @@
 
 import pytest
 
+from peagle_cli.engine.lanes import LANE
 from peagle_cli.engine.protocol import EngineSpec, LaneSetting, Message, SetDepth, SetMethod
 from peagle_cli.errors import BadInputError
 from peagle_cli.trace.events import Changed, Event, Finished, Token
-from peagle_cli.tui.conversation import LANE, Conversation, Reply
+from peagle_cli.tui.conversation import Conversation, Reply
 from peagle_cli.tui.options import ChatOptions
-from tests.tui.golden import INFO, batch
+from tests.tui.batches import INFO, batch
 
 
 def opened(**options: object) -> Conversation:

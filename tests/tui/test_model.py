@@ -2,7 +2,7 @@
 
 from peagle_cli.trace.events import Changed
 from peagle_cli.tui.model import Kind, Transcript
-from tests.tui.golden import batch
+from tests.tui.batches import batch
 
 
 def spans(transcript: Transcript) -> list[tuple[str, str]]:

@@ -25,7 +25,7 @@ from peagle_cli.tui.screens.race import RaceScreen
 from peagle_cli.tui.session import Phase
 from peagle_cli.tui.widgets.header import ChatHeader
 from peagle_cli.tui.widgets.lane import LanePane
-from tests.tui.golden import INFO
+from tests.tui.batches import INFO
 
 SIZES = [(60, 20), (80, 24), (120, 36), (200, 60)]
 PROMPTS = (Prompt(("Hello",), "one"), Prompt(("Good day",), "two"))
@@ -326,5 +326,6 @@ async def test_a_depth_that_follows_the_advice_is_shown_as_such(
         assert len(conversation.reply.changes) > 3, "it tries several depths"
         header = screen.query_one(ChatHeader)
         assert "auto" in "".join(piece.text for piece in header.draw()[0])
-        await pilot.press("f4")
+        assert conversation.wanted is not None
+        await pilot.press("f3" if conversation.wanted.depth else "f4")
         assert not conversation.auto, "a depth that was chosen stays"

@@ -21,6 +21,7 @@ from peagle_cli.recording.demos import Ask, Script
 from peagle_cli.recording.format import SUFFIX
 from peagle_cli.recording.overview import overview
 from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Event, Method, Sampling
+from peagle_cli.trace.rounds import name_of
 
 CANDIDATES = 3
 MAX_TOKENS = 256
@@ -83,9 +84,7 @@ def _lane(text: str) -> LaneSetting:
     """A lane written "method depth"."""
     name, depth = text.split()
     method: Method = next(method for method in METHOD_NAMES if method == name)
-    return LaneSetting(
-        f"{METHOD_NAMES[method]} {depth}" if method != "none" else METHOD_NAMES[method], method, int(depth)
-    )
+    return LaneSetting(name_of((method, int(depth))), method, int(depth))
 
 
 if __name__ == "__main__":

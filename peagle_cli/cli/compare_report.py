@@ -46,11 +46,10 @@ def render(report: Report, output: Literal["table", "markdown", "csv", "json"]) 
 def machine_line(report: Report) -> str:
     """What ran, on what, and how: every report carries it."""
     machine = report.machine
-    weights = "" if machine.weights == machine.dtype else f" with {machine.weights} weights"
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return (
         f"{report.model} · {report.engine} on {machine.device} ({machine.name}, {machine.threads} threads), "
-        f"{machine.dtype}{weights} · {versions}"
+        f"{machine.precision} · {versions}"
     )
 
 
@@ -72,7 +71,8 @@ def _simulated_line(report: Report) -> str:
     machine = simulated.machine
     return (
         f"SIMULATED: tokens and acceptance are of this run; all times and speeds are those of {simulated.model} on "
-        f"{machine.device} ({machine.name}, {machine.threads} threads, {machine.dtype}), profiled {simulated.created}"
+        f"{machine.device} ({machine.name}, {machine.threads} threads, {machine.precision}), "
+        f"profiled {simulated.created}"
     )
 
 

@@ -16,7 +16,7 @@ from peagle_cli.cli.recorded import recorded
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.open import open_engine
 from peagle_cli.engine.protocol import EngineInfo, Message, Request, SetDepth
-from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.errors import BadInputError
 from peagle_cli.text import printable, printable_json
 from peagle_cli.trace.advice import AutoDepth
 from peagle_cli.trace.events import (
@@ -142,7 +142,7 @@ def answer(options: ChatOptions, output: Output, candidates: int) -> None:
                 engine.control(SetDepth(lane.name, auto.depth))
     writer.end(reply)
     if reply.failed:
-        raise PeagleError(reply.failed.message, reply.failed.hint)
+        raise reply.failed.error
 
 
 def _request(options: ChatOptions, prompt: str, info: EngineInfo, candidates: int) -> Request:
@@ -212,8 +212,7 @@ def summary_line(started: Started, metrics: Metrics) -> str:
         figures.append(f"effective depth {metrics.mean_acceptance_length:.2f}")
         figures.append(f"{metrics.draft_acceptance_rate:.0%} of drafts accepted")
     machine = started.machine
-    weights = "" if machine.weights == machine.dtype else f" with {machine.weights} weights"
     how = METHOD_NAMES[started.method]
     if started.drafter:
         how += f" at depth {started.depth} by {started.drafter}"
-    return " · ".join([*figures, started.model, how, f"{started.engine} on {machine.device}, {machine.dtype}{weights}"])
+    return " · ".join([*figures, started.model, how, f"{started.engine} on {machine.device}, {machine.precision}"])

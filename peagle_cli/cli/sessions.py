@@ -12,7 +12,7 @@ from peagle_cli.errors import PeagleError
 from peagle_cli.recording import sessions as folder
 from peagle_cli.recording.overview import Overview, overview
 from peagle_cli.text import printable, printable_json
-from peagle_cli.trace.events import METHOD_NAMES
+from peagle_cli.trace.rounds import name_of
 
 _ENDLESS = 100_000  # columns of what is no terminal
 
@@ -69,8 +69,7 @@ def _print_table(found: list[Session]) -> None:
 
 
 def _cells(seen: Overview) -> tuple[str, ...]:
-    settings = ((METHOD_NAMES[method], depth if method != "none" else "") for method, depth in seen.settings)
-    methods = ", ".join(f"{name} {depth}".rstrip() for name, depth in settings)
+    methods = ", ".join(map(name_of, seen.settings))
     speed = "" if seen.tokens_per_second is None else f"{seen.tokens_per_second:.1f}"
     prompt = " ".join(seen.prompt.split()) + ("" if seen.complete else " (broken off)")
     when = f"{seen.created.astimezone():%Y-%m-%d %H:%M}"

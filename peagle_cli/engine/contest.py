@@ -10,15 +10,15 @@ import itertools
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
+from peagle_cli.engine.lanes import PUBLISHED_DEPTHS
 from peagle_cli.engine.protocol import Engine, EngineInfo, LaneSetting, Request
-from peagle_cli.errors import PeagleError
 from peagle_cli.prompts import Prompt
 from peagle_cli.trace.events import DraftBatch, Event, Failed, Message, Method, Sampling
 from peagle_cli.trace.lossless import CANDIDATES
 from peagle_cli.trace.rounds import PLAIN, Round, Setting
 
-DEPTHS = (3, 7)
-"""Where nothing else is asked for: the depths at which the P-EAGLE authors found EAGLE-3 and P-EAGLE at their best."""
+DEPTHS = tuple(depth for method, depth in PUBLISHED_DEPTHS.items() if method != "none")
+"""Where nothing else is asked for: every drafter at the depths at which either is at its best as published."""
 
 SWEEP_STEPS = 6
 """Steps whose costs are measured at every depth, on the way up and once more on the way down."""
@@ -127,7 +127,7 @@ def lane_name(setting: Setting, number: int) -> str:
 
 def _check(event: Event) -> None:
     if isinstance(event, Failed):
-        raise PeagleError(event.message, event.hint)
+        raise event.error
 
 
 def _rotations(settings: Sequence[Setting]) -> list[tuple[Setting, ...]]:

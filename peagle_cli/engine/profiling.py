@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from peagle_cli.engine.protocol import Engine, LaneSetting, Request
-from peagle_cli.errors import PeagleError
 from peagle_cli.trace.events import DraftBatch, Failed, Message, Method, Sampling, Started
 from peagle_cli.trace.profile import SCHEMA, PrefillTime, Profile, StepTime
 from peagle_cli.trace.rounds import PLAIN, Setting
@@ -68,7 +67,7 @@ class Profiler:
         with contextlib.closing(self._engine.run(request)) as events:
             for event in events:
                 if isinstance(event, Failed):
-                    raise PeagleError(event.message, event.hint)
+                    raise event.error
                 if isinstance(event, Started):
                     context = len(event.prompt_ids)
                 if isinstance(event, DraftBatch):

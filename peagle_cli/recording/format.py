@@ -40,8 +40,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag="header", tag_
     def about(self) -> str:
         """What was recorded, on what and when, in one line; not yet safe to show."""
         machine = self.machine
-        weights = "" if machine.weights == machine.dtype else f" with {machine.weights} weights"
-        where = f"{machine.name} ({machine.device}, {machine.dtype}{weights}, {machine.threads} threads)"
+        where = f"{machine.name} ({machine.device}, {machine.precision}, {machine.threads} threads)"
         when = f"{self.created.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
         return f"{self.model} · {self.engine} on {where} · recorded {when}"
 

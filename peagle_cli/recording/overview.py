@@ -7,7 +7,8 @@ import msgspec
 
 from peagle_cli.recording.reader import Reader
 from peagle_cli.recording.replies import replies
-from peagle_cli.trace.events import Machine, Method
+from peagle_cli.trace.events import Machine
+from peagle_cli.trace.rounds import Setting
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -21,7 +22,7 @@ class Overview(msgspec.Struct, frozen=True):
     created: datetime.datetime
     model: str
     machine: Machine
-    settings: tuple[tuple[Method, int], ...]
+    settings: tuple[Setting, ...]
     replies: int
     tokens: int
     tokens_per_second: float | None
@@ -31,7 +32,7 @@ class Overview(msgspec.Struct, frozen=True):
 
 def overview(path: Path) -> Overview:
     """Read the recording. Raises `BadInputError` as `Reader` does."""
-    settings: dict[tuple[Method, int], None] = {}
+    settings: dict[Setting, None] = {}
     prompt, complete = "", True
     count = tokens = 0
     decoded, seconds = 0.0, 0.0

@@ -11,10 +11,13 @@ from typing import Literal
 
 import msgspec
 
+from peagle_cli.errors import PeagleError
+
 Method = Literal["none", "eagle3", "peagle"]
 """How drafts are made: not at all, by K passes of an EAGLE-3 drafter, or by one pass of a P-EAGLE drafter."""
 
 METHOD_NAMES: dict[Method, str] = {"none": "plain", "eagle3": "EAGLE-3", "peagle": "P-EAGLE"}
+_NAMES_BY_TEXT: dict[str, str] = {str(method): name for method, name in METHOD_NAMES.items()}
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
 """End-of-sequence token, the request's token limit, the model's context is full, or the user stopped it."""
@@ -85,6 +88,11 @@ class Machine(msgspec.Struct, frozen=True):
     dtype: str
     weights: str
     threads: int
+
+    @property
+    def precision(self) -> str:
+        """What is computed in, and how weights are kept where that is something else: "bfloat16 with int4 weights"."""
+        return self.dtype if self.weights == self.dtype else f"{self.dtype} with {self.weights} weights"
 
 
 class Footprint(msgspec.Struct, frozen=True):
@@ -180,6 +188,12 @@ class Changed(msgspec.Struct, frozen=True, tag=True):
     old: int | str
     new: int | str
 
+    @property
+    def words(self) -> str:
+        """For people: "depth 7 → 3", "method P-EAGLE → plain"."""
+        old, new = (_NAMES_BY_TEXT.get(str(value), str(value)) for value in (self.old, self.new))
+        return f"{self.what} {old} → {new}"
+
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
     """The reply is complete."""
@@ -194,6 +208,11 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     lane: str
     message: str
     hint: str = ""
+
+    @property
+    def error(self) -> PeagleError:
+        """It as an error, for those who do not go on."""
+        return PeagleError(self.message, self.hint)
 
 
 Event = Started | DraftBatch | Changed | Finished | Failed

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from peagle_cli.engine.protocol import Engine, LaneSetting, Message, Request
-from peagle_cli.errors import PeagleError
 from peagle_cli.trace.events import Failed, Method, Sampling
 from peagle_cli.trace.metrics import Metrics
 
@@ -40,7 +39,7 @@ def evaluate(
         lane = LaneSetting("evaluation", method, depth)
         for event in engine.run(Request((Message("user", prompt),), (lane,), Sampling(), max_tokens)):
             if isinstance(event, Failed):
-                raise PeagleError(event.message, event.hint)
+                raise event.error
             metrics.add(event)
         on_prompt()
     return Evaluation(

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from peagle_cli.text import printable
-from peagle_cli.trace.events import METHOD_NAMES, Changed, DraftBatch, Token
+from peagle_cli.trace.events import Changed, DraftBatch, Token
 
 BATCH_BAR = "▏"
 TAB_COLUMNS = 4
@@ -67,16 +67,6 @@ def one_line(text: str) -> str:
     return printable(text).translate(_ONE_LINE)
 
 
-def change_text(changed: Changed) -> str:
-    """A change of depth or method in words: "depth 7 → 3"."""
-    return f"{changed.what} {_setting(changed.what, changed.old)} → {_setting(changed.what, changed.new)}"
-
-
-def _setting(what: str, value: int | str) -> str:
-    names: dict[str, str] = {str(method): name for method, name in METHOD_NAMES.items()}
-    return names.get(str(value), str(value)) if what == "method" else str(value)
-
-
 _LEGEND = (
     ((BATCH_BAR, Kind.BAR), ("one step", Kind.NOTE)),
     (("accepted", Kind.ACCEPTED), (" draft", Kind.NOTE)),
@@ -131,7 +121,7 @@ class Transcript:
     def add_batch(self, batch: DraftBatch) -> None:
         """One step: its bar, the accepted drafts, the rejected ones where they were drafted, the target's token."""
         for changed in self._changes.values():
-            self._add(" " + f"── {change_text(changed)} ──".translate(_UNBROKEN), Kind.CHANGE)
+            self._add(" " + f"── {changed.words} ──".translate(_UNBROKEN), Kind.CHANGE)
         self._changes.clear()
         tokens, rejected = batch.tokens, batch.rejected
         if not any(token.text for token in (*tokens, *rejected)):

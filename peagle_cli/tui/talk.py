@@ -142,7 +142,7 @@ class Talk:
             case Finished():
                 self.transcript.add_note(reply.closing())
             case Failed():
-                self._add_error(PeagleError(event.message, event.hint))
+                self._add_error(event.error)
 
     def _add_error(self, error: PeagleError) -> None:
         self.transcript.add_note(error.message, Kind.ERROR)

@@ -8,11 +8,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from peagle_cli.recording.export.panes import Pane, Row, Style, beside, change_in_words, clipped
+from peagle_cli.recording.export.panes import Pane, Row, Style, beside, clipped
 from peagle_cli.recording.format import Header
 from peagle_cli.recording.recording import MAX_PAGE_EVENTS, Run, load_to_show
 from peagle_cli.text import printable
-from peagle_cli.trace.events import METHOD_NAMES, Changed, Event, Started
+from peagle_cli.trace.events import Changed, Event, Started
+from peagle_cli.trace.rounds import name_of
 
 DEFAULT_SIZE = (100, 28)
 SMALLEST_SIZE = (60, 16)
@@ -53,7 +54,7 @@ def cast_of(path: Path) -> Iterator[str]:
         for at_s, event in zip(run.times, run, strict=True):
             at = round(begin + at_s - run.times[0], 6)
             if isinstance(event, Changed):
-                yield _line([at, "m", f"{event.lane}: {change_in_words(event)}"])
+                yield _line([at, "m", f"{event.lane}: {event.words}"])
             stage.add(event)
             if output := screen.draw(stage.rows()):
                 yield _line([at, "o", output])
@@ -104,8 +105,8 @@ class _Stage:
     def add(self, event: Event) -> None:
         """Take in an event."""
         if isinstance(event, Started):
-            how = METHOD_NAMES[event.method] + (f" {event.depth}" if event.drafter else "")
-            self._names[event.lane] = [(how, Style.PROMPT), (f" {event.drafter or ''}", Style.QUIET)]
+            name = name_of((event.method, event.depth))
+            self._names[event.lane] = [(name, Style.PROMPT), (f" {event.drafter or ''}", Style.QUIET)]
         self._panes[event.lane].add(event)
 
     def rows(self) -> list[str]:

@@ -27,14 +27,13 @@ def markdown_of(path: Path) -> Iterator[str]:
 
 def _head(header: Header) -> str:
     machine = header.machine
-    weights = "" if machine.weights == machine.dtype else f", {machine.weights} weights"
     rows = {
         "recorded": f"{header.created.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC",
         "model": header.model,
         "drafters": ", ".join(f"{METHOD_NAMES[method]} ({name})" for method, name in header.drafters.items()) or "none",
         "engine": header.engine,
         "hardware": f"{machine.name}, {machine.device}, {machine.threads} threads",
-        "precision": f"{machine.dtype}{weights}",
+        "precision": machine.precision,
         "versions": ", ".join(f"{name} {version}" for name, version in header.versions.items()),
     }
     return f"# Session with {_escaped(header.model)}\n\n{_table(('', ''), rows.items())}"

@@ -6,7 +6,7 @@ from enum import Enum
 from rich.cells import cell_len, set_cell_size
 
 from peagle_cli.text import printable
-from peagle_cli.trace.events import METHOD_NAMES, Changed, DraftBatch, Event, Failed, Finished
+from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
 from peagle_cli.trace.metrics import Metrics
 
 TAB = "    "
@@ -63,7 +63,7 @@ class Pane:
             case DraftBatch():
                 self._add_batch(event)
             case Changed():
-                self._note(f"── {change_in_words(event)} ──", Style.QUIET)
+                self._note(f"── {event.words} ──", Style.QUIET)
             case Finished():
                 self._note(f"[{event.reason}]", Style.QUIET)
             case Failed():
@@ -125,13 +125,6 @@ class Pane:
         if text:
             self._rows[-1].append((text, style))
             self._column += cell_len(text)
-
-
-def change_in_words(changed: Changed) -> str:
-    """A change of depth or method: "depth 7 → 3"."""
-    names: dict[str, str] = {str(method): name for method, name in METHOD_NAMES.items()}
-    old, new = (names.get(str(value), str(value)) for value in (changed.old, changed.new))
-    return f"{changed.what} {old} → {new}"
 
 
 def _fitting(text: str, width: int) -> str:

@@ -160,8 +160,8 @@ class RaceScreen(Screen[LaneSetting | None]):
                 self._begin(info)
             case NotOpened(error=error) | Refused(error=error):
                 self._fail(error)
-            case Failed(message=message, hint=hint):
-                self._fail(PeagleError(message, hint))
+            case Failed():
+                self._fail(update.error)
             case Trouble(sentence=sentence):
                 self.notify(printable(sentence), severity="warning", markup=False)
             case Idle() if self._going is not None:

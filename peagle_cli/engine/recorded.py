@@ -77,22 +77,25 @@ class RecordedEngine:
             self._on_trouble(f"This chat is no longer recorded: {error.strerror}.")
 
     def _begin(self) -> Writer:
-        now = datetime.datetime.now().astimezone()
-        info = self.engine.info
-        header = Header(
-            schema=SCHEMA,
-            created=now,
-            engine=info.engine,
-            model=info.model,
-            drafters=info.drafters,
-            max_depths=info.max_depths,
-            context=info.context,
-            machine=info.machine,
-            versions=info.versions,
-            terminal=_terminal_size(),
-            continues=self._continues,
-        )
-        return Writer(sessions.new_path(now), header)
+        header = header_of(self.engine.info, _terminal_size(), self._continues)
+        return Writer(sessions.new_path(header.created), header)
+
+
+def header_of(info: EngineInfo, terminal: tuple[int, int] | None = None, continues: str | None = None) -> Header:
+    """The header of a recording that begins now, of the engine that `info` describes."""
+    return Header(
+        schema=SCHEMA,
+        created=datetime.datetime.now().astimezone(),
+        engine=info.engine,
+        model=info.model,
+        drafters=info.drafters,
+        max_depths=info.max_depths,
+        context=info.context,
+        machine=info.machine,
+        versions=info.versions,
+        terminal=terminal,
+        continues=continues,
+    )
 
 
 def _ask(writer: Writer, request: Request) -> None:

@@ -4,13 +4,13 @@ The snapshots of a run are one recording, whose clock is the training's own. So 
 any session.
 """
 
-import datetime
 from pathlib import Path
 
 import msgspec
 import torch
 
 from peagle_cli.engine.protocol import LaneSetting, Message, Request
+from peagle_cli.engine.recorded import header_of
 from peagle_cli.engine.torch.drafter import DRAFTERS
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.engine.torch.target import Target
@@ -18,7 +18,7 @@ from peagle_cli.engine.torch.weights import Weights
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.checkpoint import DrafterConfig
 from peagle_cli.models.tokenizer import Tokenizer
-from peagle_cli.recording.format import SCHEMA, SUFFIX, Asked, End, Happened, Header, Record, encode
+from peagle_cli.recording.format import SUFFIX, Asked, End, Happened, Record, encode
 from peagle_cli.trace.events import Event, Sampling
 from peagle_cli.trace.metrics import Metrics
 
@@ -51,7 +51,7 @@ class Snapshots:
         Raises `PeagleError` when the disk does not take the recording.
         """
         engine = self._open(drafter_folder)
-        records: list[Record] = [] if self._path.exists() else [_header(engine)]
+        records: list[Record] = [] if self._path.exists() else [header_of(engine.info)]
         replies = []
         for prompt in PROMPTS:
             request = self._request(prompt, step, engine)
@@ -107,21 +107,6 @@ class _Line(msgspec.Struct):
 
     record: str
     at_s: float = 0.0
-
-
-def _header(engine: TorchEngine) -> Header:
-    info = engine.info
-    return Header(
-        schema=SCHEMA,
-        created=datetime.datetime.now().astimezone(),
-        engine=info.engine,
-        model=info.model,
-        drafters=info.drafters,
-        max_depths=info.max_depths,
-        context=info.context,
-        machine=info.machine,
-        versions=info.versions,
-    )
 
 
 def _records(request: Request, events: tuple[Event, ...], at_s: float) -> list[Record]:

@@ -5,9 +5,13 @@ characters (but newline and tab), format characters (bidirectional overrides, in
 joiners that emoji and some scripts need), line and paragraph separators, and lone surrogates.
 """
 
+import os
 import re
 
+import msgspec
+
 _REPLACEMENT = "�"
+_ONE_LINE = str.maketrans({"\n": "⏎", "\t": "⇥"})
 _JOINERS = {0x200C, 0x200D}
 _UNSAFE_RANGES = (  # categories Cc, Cf, Zl, Zp and Cs of Unicode 15; a test holds them against `unicodedata`
     (0x00, 0x08),
@@ -55,9 +59,20 @@ def printable(text: str) -> str:
     return text.translate(_STAND_INS)
 
 
+def one_line(text: str) -> str:
+    """`text` with visible line breaks and tabs, safe to show within a line; the same length as `text`."""
+    return printable(text).translate(_ONE_LINE)
+
+
 def printable_json(line: bytes) -> bytes:
     r"""A line of JSON with every unsafe character written as its `\u` escape: the same value, safe to print."""
     return _UNSAFE_PATTERN.sub(lambda match: _json_escape(match[0]), line.decode()).encode()
+
+
+def json_document(value: object) -> str:
+    """`value` as indented JSON, safe to print, with a newline at its end."""
+    encoded = msgspec.json.encode(value, enc_hook=os.fspath)  # of what msgspec itself does not know, paths alone
+    return printable_json(msgspec.json.format(encoded)).decode() + "\n"
 
 
 def _json_escape(character: str) -> str:

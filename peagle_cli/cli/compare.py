@@ -10,11 +10,11 @@ from typer.core import TyperCommand
 
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Record, Theme
+from peagle_cli.cli.streams import write, write_event
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.engine.validate import check_lane, check_sampling
 from peagle_cli.errors import BadInputError, PeagleError
-from peagle_cli.text import printable_json
-from peagle_cli.trace.events import METHOD_NAMES, Method, Sampling, encode
+from peagle_cli.trace.events import METHOD_NAMES, Method, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,7 @@ def compare(
     if report is None:
         return
     if output != "jsonl":
-        _write(render(report, output or "table"))
+        write(render(report, output or "table"))
     if report.lossless.verdict == "NOT LOSSLESS":
         raise PeagleError(report.lossless.sentence, "Figures of a lossy engine mean nothing: it must be mended first.")
 
@@ -150,7 +150,7 @@ def _run(
                     show(len(rounds))
                     rounds.append(current)
                 if as_events:
-                    _write(printable_json(encode(event)).decode() + "\n")
+                    write_event(event)
     return comparison.compare(rounds, contest.repeats, engine.info.footprints, steps, profile)
 
 
@@ -185,8 +185,3 @@ def parse_methods(values: list[str]) -> tuple[Method, ...]:
 
 def _is_depths(text: str) -> bool:
     return all(part.isdecimal() and part.isascii() for part in text.split(","))
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()

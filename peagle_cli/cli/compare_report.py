@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from peagle_cli.text import printable, printable_json
+from peagle_cli.text import json_document, printable
 from peagle_cli.trace.advice import Advice, Check, Prediction
 from peagle_cli.trace.comparison import LaneReport, Memory, Report
 from peagle_cli.trace.events import METHOD_NAMES
@@ -34,7 +34,7 @@ def render(report: Report, output: Literal["table", "markdown", "csv", "json"]) 
     """The whole report, safe to print, with a newline at its end."""
     match output:
         case "json":
-            return printable_json(msgspec.json.format(msgspec.json.encode(report))).decode() + "\n"
+            return json_document(report)
         case "csv":
             return printable(_as_csv(report))
         case "markdown":

@@ -8,7 +8,7 @@ import typer
 from peagle_cli.cli.options import Device, Drafters, Dtype, Model
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.errors import EXIT_RUNTIME
-from peagle_cli.text import printable, printable_json
+from peagle_cli.text import json_document, printable
 from peagle_cli.trace.events import METHOD_NAMES
 
 if TYPE_CHECKING:  # imports torch
@@ -27,14 +27,11 @@ def doctor(
     It fetches and loads nothing. The options are those of `peagle chat`. The exit code is 1 when something keeps the
     engine from running.
     """
-    import msgspec
-
     from peagle_cli.engine.diagnosis import diagnose
 
     diagnosis = diagnose(EngineSpec(model=model, drafters=tuple(drafter or ()), device=device, dtype=dtype))
     if output == "json":
-        report = msgspec.json.format(msgspec.json.encode(diagnosis, enc_hook=str))
-        typer.echo(printable_json(report).decode())
+        typer.echo(json_document(diagnosis), nl=False)
     else:
         for subject, text in _lines(diagnosis):
             typer.echo(f"{subject:<11}{printable(text)}".rstrip())

@@ -4,7 +4,6 @@ What is meant to be used goes to standard output, batch by batch; what is meant 
 """
 
 import contextlib
-import sys
 from typing import Protocol
 
 import msgspec
@@ -13,11 +12,12 @@ import typer
 from peagle_cli.cli.chat import Output
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.recorded import recorded
+from peagle_cli.cli.streams import write, write_event
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.open import open_engine
 from peagle_cli.engine.protocol import EngineInfo, Message, Request, SetDepth
 from peagle_cli.errors import BadInputError
-from peagle_cli.text import printable, printable_json
+from peagle_cli.text import json_document, printable
 from peagle_cli.trace.advice import AutoDepth
 from peagle_cli.trace.events import (
     METHOD_NAMES,
@@ -30,7 +30,6 @@ from peagle_cli.trace.events import (
     Method,
     Sampling,
     Started,
-    encode,
 )
 from peagle_cli.trace.metrics import Metrics, Summary
 from peagle_cli.tui.options import ChatOptions
@@ -162,12 +161,12 @@ class TextWriter:
     def event(self, event: Event) -> None:
         """Write a batch's tokens."""
         if isinstance(event, DraftBatch):
-            _write(printable(event.text))
+            write(printable(event.text))
 
     def end(self, reply: Reply) -> None:
         """End the last line, and say how it went."""
         if reply.text and not reply.text.endswith("\n"):
-            _write("\n")
+            write("\n")
         if reply.started:
             typer.echo(printable(summary_line(reply.started, reply.metrics)), err=True)
 
@@ -181,7 +180,7 @@ class JsonWriter:
     def end(self, reply: Reply) -> None:
         """Write the report."""
         if report := reply.report():
-            _write(printable_json(msgspec.json.format(msgspec.json.encode(report))).decode() + "\n")
+            write(json_document(report))
 
 
 class JsonLinesWriter:
@@ -189,18 +188,13 @@ class JsonLinesWriter:
 
     def event(self, event: Event) -> None:
         """Write the event."""
-        _write(printable_json(encode(event)).decode() + "\n")
+        write_event(event)
 
     def end(self, reply: Reply) -> None:
         """Everything has been said."""
 
 
 _WRITERS: dict[Output, type[Writer]] = {"text": TextWriter, "json": JsonWriter, "jsonl": JsonLinesWriter}
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def summary_line(started: Started, metrics: Metrics) -> str:

@@ -7,7 +7,7 @@ from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import Device, Drafters, Dtype, Model
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.models.progress import Progress
-from peagle_cli.text import printable_json
+from peagle_cli.text import json_document
 
 
 def profile(model: Model = None, drafter: Drafters = None, dtype: Dtype = None, device: Device = None) -> None:
@@ -16,8 +16,6 @@ def profile(model: Model = None, drafter: Drafters = None, dtype: Dtype = None, 
     It takes a minute or two, in which the machine should have nothing else to do. With `peagle compare --simulate FILE`
     someone else can see what their drafters would do here.
     """
-    import msgspec
-
     from peagle_cli.engine.open import open_engine
     from peagle_cli.engine.profiling import Profiler
 
@@ -27,4 +25,4 @@ def profile(model: Model = None, drafter: Drafters = None, dtype: Dtype = None, 
             measured = Profiler(
                 engine, lambda share: on_progress(Progress("Measuring", round(100 * share), 100))
             ).measure()
-    sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(measured))).decode() + "\n")
+    sys.stdout.write(json_document(measured))

@@ -11,7 +11,7 @@ from peagle_cli import locations
 from peagle_cli.errors import PeagleError
 from peagle_cli.recording import sessions as folder
 from peagle_cli.recording.overview import Overview, overview
-from peagle_cli.text import printable, printable_json
+from peagle_cli.text import json_document, printable
 from peagle_cli.trace.rounds import name_of
 
 _ENDLESS = 100_000  # columns of what is no terminal
@@ -35,7 +35,7 @@ def sessions(
     """
     found = [_session(path) for path in folder.recordings()]
     if output == "json":
-        typer.echo(printable_json(msgspec.json.format(msgspec.json.encode(found))))
+        typer.echo(json_document(found), nl=False)
     elif found:
         _print_table(found)
     else:

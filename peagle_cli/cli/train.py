@@ -9,21 +9,21 @@ import typer
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import Device, Dtype, Model
 from peagle_cli.errors import BadInputError
-from peagle_cli.text import printable
+from peagle_cli.text import json_document, printable
 
 if TYPE_CHECKING:
     from peagle_cli.train.evaluate import Evaluation
 
 train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_is_help=True)
 
-PROMPTS = "File of prompts: JSON lines with `turns`, or text with one prompt a line."
+_PROMPTS_HELP = "File of prompts: JSON lines with `turns`, or text with one prompt a line."
 
 
 @train.command()
 def data(
     out: Annotated[Path, typer.Option(help="File to write, or to go on with.")],
     model: Model = None,
-    prompts: Annotated[Path | None, typer.Option(help=PROMPTS, show_default=False)] = None,
+    prompts: Annotated[Path | None, typer.Option(help=_PROMPTS_HELP, show_default=False)] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Answer tokens to have in the end.")] = 1_000_000,
     answer_tokens: Annotated[int, typer.Option(min=16, max=1024, help="Longest answer in tokens.")] = 320,
 ) -> None:
@@ -140,7 +140,7 @@ def run(
 @train.command("eval")
 def evaluate(
     drafter: Annotated[Path, typer.Option(help="The drafter's folder.")],
-    prompts: Annotated[Path, typer.Option(help=PROMPTS)],
+    prompts: Annotated[Path, typer.Option(help=_PROMPTS_HELP)],
     model: Model = None,
     depth: Annotated[list[int] | None, typer.Option(min=1, help="Depth; again for more. Default: 3, 5, 7.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a reply may have.")] = 256,
@@ -150,7 +150,6 @@ def evaluate(
     device: Device = None,
 ) -> None:
     """Measure a drafter's greedy acceptance on prompts, per depth, with vLLM's definitions."""
-    import msgspec
     from rich.console import Console
     from rich.progress import Progress
 
@@ -172,7 +171,7 @@ def evaluate(
             advance = partial(bar.advance, task)
             results.append(evaluation.evaluate(engine, method, k, texts, max_tokens, advance))
     if output == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode(results)).decode())
+        typer.echo(json_document(results), nl=False)
     else:
         _print_table(results)
 

@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from peagle_cli.text import printable
+from peagle_cli.text import one_line
 from peagle_cli.trace.events import DraftBatch, Event
 from peagle_cli.train.log import Record, StepRecord, ValidationRecord
 from peagle_cli.train.loop import Listener
@@ -101,16 +101,12 @@ def _reply(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
         if not isinstance(batch, DraftBatch):
             continue
         accepted = min(batch.accepted, batch.emitted)
-        yield _shown("".join(token.text for token in batch.drafted[:accepted])), "green"
+        yield one_line("".join(token.text for token in batch.drafted[:accepted])), "green"
         if batch.rejected:
-            yield _shown(batch.rejected[0].text), "red strike dim"
+            yield one_line(batch.rejected[0].text), "red strike dim"
         if batch.emitted > accepted:
-            yield _shown(batch.bonus.text), ""
+            yield one_line(batch.bonus.text), ""
         yield "│", "dim"
-
-
-def _shown(text: str) -> str:
-    return printable(text).replace("\n", "⏎").replace("\t", "⇥")
 
 
 class _Lines:

@@ -101,7 +101,7 @@ def diagnose(spec: EngineSpec) -> Diagnosis:
     return Diagnosis(
         peagle=peagle_cli.__version__,
         python=platform.python_version(),
-        torch=torch.__version__,
+        torch=str(torch.__version__),  # a subclass of str that is not plain JSON
         vllm=_vllm_version(),
         processor=processor,
         gpus=tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())),

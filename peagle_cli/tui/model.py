@@ -6,12 +6,11 @@ A transcript only grows. Whoever draws it can therefore keep what it drew and lo
 from enum import StrEnum
 from typing import NamedTuple
 
-from peagle_cli.text import printable
+from peagle_cli.text import one_line, printable
 from peagle_cli.trace.events import Changed, DraftBatch, Token
 
 BATCH_BAR = "▏"
 TAB_COLUMNS = 4
-_ONE_LINE = str.maketrans({"\n": "⏎", "\t": "⇥"})
 _UNBROKEN = str.maketrans({" ": "\N{NO-BREAK SPACE}"})
 
 
@@ -60,11 +59,6 @@ def token_kind(batch: DraftBatch, position: int) -> Kind:
     if position < batch.accepted:
         return Kind.ACCEPTED
     return Kind.BONUS if batch.accepted == len(batch.drafted) else Kind.CORRECTION
-
-
-def one_line(text: str) -> str:
-    """`text` with visible line breaks and tabs, safe to show within a line."""
-    return printable(text).translate(_ONE_LINE)
 
 
 _LEGEND = (

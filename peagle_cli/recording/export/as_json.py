@@ -8,7 +8,7 @@ import msgspec
 
 from peagle_cli.recording.reader import Reader
 from peagle_cli.recording.replies import RecordedReply, replies
-from peagle_cli.text import printable_json
+from peagle_cli.text import json_document
 from peagle_cli.trace.events import FinishReason, Machine, Method, Sampling
 from peagle_cli.trace.metrics import Summary
 
@@ -58,7 +58,7 @@ def json_of(path: Path) -> Iterator[str]:
             torn=reader.torn,
             replies=reports,
         )
-    yield printable_json(msgspec.json.format(msgspec.json.encode(report))).decode() + "\n"
+    yield json_document(report)
 
 
 def _report(reply: RecordedReply) -> ReplyReport:

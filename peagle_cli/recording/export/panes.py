@@ -5,7 +5,7 @@ from enum import Enum
 
 from rich.cells import cell_len, set_cell_size
 
-from peagle_cli.text import printable
+from peagle_cli.text import one_line, printable
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
 from peagle_cli.trace.metrics import Metrics
 
@@ -88,7 +88,7 @@ class Pane:
         for token in batch.tokens[: batch.accepted]:
             self._write(token.text, Style.ACCEPTED)
         for token in batch.rejected[:1]:  # those behind it were never tested
-            self._write(token.text.replace("\n", "⏎"), Style.REJECTED)
+            self._write(one_line(token.text), Style.REJECTED)
         for token in batch.tokens[batch.accepted :]:
             self._write(token.text, _bonus_style(batch))
 

@@ -15,10 +15,9 @@ from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import EngineInfo, LaneSetting, Stop
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress
-from peagle_cli.text import printable
+from peagle_cli.text import one_line, printable
 from peagle_cli.trace.comparison import Report
 from peagle_cli.trace.events import Failed
-from peagle_cli.tui.model import one_line
 from peagle_cli.tui.race import PhotoFinish, Race, Stage
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
 from peagle_cli.tui.widgets.lane import STACKED_BELOW, LanePane, LaneText, lay_out_lanes

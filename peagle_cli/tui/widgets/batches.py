@@ -2,8 +2,9 @@
 
 from rich.cells import cell_len, set_cell_size
 
+from peagle_cli.text import one_line
 from peagle_cli.trace.events import DraftBatch, Token
-from peagle_cli.tui.model import Kind, one_line, token_kind
+from peagle_cli.tui.model import Kind, token_kind
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 
 _STEP, _KEPT = 5, 5

@@ -1,8 +1,8 @@
 """The top of the screen: what is running, and how it drafts."""
 
 from peagle_cli.engine.protocol import EngineInfo, LaneSetting
+from peagle_cli.text import one_line
 from peagle_cli.trace.events import METHOD_NAMES
-from peagle_cli.tui.model import one_line
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 
 _METER, _METER_FROM = 16, 76  # deeper drafters, and narrower screens, get a number only

@@ -2,8 +2,8 @@
 
 import datetime
 
+from peagle_cli.text import one_line
 from peagle_cli.trace.events import METHOD_NAMES
-from peagle_cli.tui.model import one_line
 from peagle_cli.tui.playback import Playback
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from textual.timer import Timer
 
 from peagle_cli.models.progress import Progress
+from peagle_cli.text import one_line
 from peagle_cli.tui.commands import matching
-from peagle_cli.tui.model import one_line
 from peagle_cli.tui.session import Phase
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 

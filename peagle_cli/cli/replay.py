@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from peagle_cli.cli.options import Theme
 from peagle_cli.errors import BadInputError
 from peagle_cli.recording import demos
 from peagle_cli.text import printable
@@ -26,9 +27,7 @@ def replay(
     max_idle: Annotated[
         float | None, typer.Option(min=0, help="Cut waits between two events to this many seconds.", show_default=False)
     ] = None,
-    theme: Annotated[
-        str | None, typer.Option(envvar="PEAGLE_THEME", help="The screen's colours. Default: peagle-dark.")
-    ] = None,
+    theme: Theme = None,
     plain: Annotated[bool, typer.Option("--plain", help="Stream the replies as text, also on a terminal.")] = False,
     output: Annotated[Output | None, typer.Option(help="Stream text, or stream events as JSON lines.")] = None,
 ) -> None:

@@ -23,17 +23,17 @@ def models() -> Path:
 
 
 def config() -> Path:
-    """The configuration file and the user's own themes. `PEAGLE_CONFIG_DIR` moves it."""
+    """The configuration file. `PEAGLE_CONFIG_DIR` moves it."""
     return _place("PEAGLE_CONFIG_DIR", platformdirs.user_config_dir(APP))
 
 
 def data() -> Path:
-    """Recorded sessions and prompt history. `PEAGLE_DATA_DIR` moves it."""
+    """Recorded sessions. `PEAGLE_DATA_DIR` moves it."""
     return _place("PEAGLE_DATA_DIR", platformdirs.user_data_dir(APP))
 
 
 def sessions() -> Path:
-    """The recordings of chats."""
+    """The recordings of chats and races."""
     return data() / "sessions"
 
 

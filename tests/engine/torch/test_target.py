@@ -7,6 +7,9 @@ import torch
 from transformers import LlamaConfig as HfLlamaConfig
 from transformers import LlamaForCausalLM
 
+from peagle_cli.engine.torch import hardware
+from peagle_cli.engine.torch.drafter import MAX_DEPTH
+from peagle_cli.engine.torch.layers import KEY_BLOCK
 from peagle_cli.engine.torch.target import Target
 from tests.engine.torch import small
 
@@ -46,6 +49,23 @@ def test_llama3_rope_equals_transformers(tmp_path: Path, ids: torch.Tensor) -> N
         expected = reference(ids[None]).logits[0]
     hidden, _ = target.forward(ids, target.new_cache())
     torch.testing.assert_close(target.logits(hidden), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(
+    hardware.choose_dtype(None, torch.device("cpu")) is not torch.bfloat16,
+    reason="this processor's kernels for bfloat16 are others",
+)
+def test_a_pass_over_many_tokens_equals_single_ones_to_the_bit(default_target: Path) -> None:
+    """What makes bfloat16 lossless: how many tokens share a pass changes nothing, across blocks of keys too."""
+    target = Target.load(default_target, torch.device("cpu"), torch.bfloat16, 256)
+    ids = torch.randint(49152, (KEY_BLOCK + 40,), generator=torch.Generator().manual_seed(0))
+    one, many = target.new_cache(), target.new_cache()
+    for cache in (one, many):
+        target.prefill(ids[:40], cache)
+    single = torch.cat([target.forward(token[None], one)[0] for token in ids[40:]])
+    drafted = torch.cat([target.forward(chunk, many)[0] for chunk in torch.split(ids[40:], MAX_DEPTH + 1)])
+    assert torch.equal(target.logits(single[-4:]), torch.cat([target.logits(row[None]) for row in drafted[-4:]]))
+    assert torch.equal(single, drafted)
 
 
 def test_the_real_models_logits_equal_transformers(default_target: Path) -> None:

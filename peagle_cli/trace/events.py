@@ -81,7 +81,7 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Machine(msgspec.Struct, frozen=True):
     """What ran it: `device` as torch names it, the processor's `name`, the activations' `dtype`, how the target's
-    `weights` are kept ("bfloat16", "float32", "int4"), and the number of CPU `threads`."""
+    `weights` are kept ("bfloat16", "float32"), and the number of CPU `threads`."""
 
     device: str
     name: str

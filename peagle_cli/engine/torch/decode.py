@@ -90,6 +90,8 @@ class Lane:
         began = perf_counter()
         unseen = len(self._context.tokens) - self.reused
         logits = self._context.prefill()
+        if not logits.isfinite().all():
+            raise ArithmeticError("the target's scores are not numbers; its weights may be damaged")
         verdict = self._verify(None, logits)
         verified = perf_counter()
         if self._effective_depth() > 0:

@@ -12,7 +12,7 @@ from peagle_cli.engine.protocol import Command, Engine, EngineInfo, Request
 from peagle_cli.recording import sessions
 from peagle_cli.recording.format import SCHEMA, Header
 from peagle_cli.recording.writer import Writer
-from peagle_cli.trace.events import Event
+from peagle_cli.trace.events import Event, Started
 
 _P = ParamSpec("_P")
 
@@ -46,6 +46,10 @@ class RecordedEngine:
         """Answer `request`, as `Engine.run` says."""
         with contextlib.closing(self.engine.run(request)) as events:
             first = next(events)  # raises what refuses the request
+            if not isinstance(first, Started):  # the engine is gone: there is no reply to record
+                yield first
+                yield from events
+                return
             self._attempt(_ask, request)
             try:
                 for event in itertools.chain([first], events):

@@ -40,9 +40,11 @@ class Writer:
         self._write(Asked(self._at_s(), tuple(messages), tuple(lanes), candidates))
 
     def add(self, event: Event) -> None:
-        """One event of the request."""
+        """One event of the request. A lane whose engine was gone before it started leaves nothing."""
         if isinstance(event, Started):
             self._lanes[event.lane] = Metrics()
+        elif event.lane not in self._lanes:
+            return
         self._lanes[event.lane].add(event)
         self._write(Happened(self._at_s(), event))
 

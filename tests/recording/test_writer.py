@@ -1,6 +1,7 @@
 """What is on disk, when, and for whom."""
 
 import os
+import signal
 import stat
 from pathlib import Path
 
@@ -8,14 +9,16 @@ import msgspec
 import pytest
 
 from peagle_cli import locations
-from peagle_cli.engine.protocol import LaneSetting, Request
+from peagle_cli.engine.open import open_engine
+from peagle_cli.engine.protocol import EngineSpec, LaneSetting, Request
 from peagle_cli.engine.recorded import RecordedEngine
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.errors import BadInputError
+from peagle_cli.models.progress import unheard
 from peagle_cli.recording import sessions
 from peagle_cli.recording.format import Asked, End, Happened
 from peagle_cli.recording.reader import Reader
-from peagle_cli.trace.events import Message, Sampling
+from peagle_cli.trace.events import Failed, Message, Sampling
 from peagle_cli.trace.metrics import Metrics
 from tests.recordings import CHAT, RACE, Recorded
 
@@ -66,6 +69,17 @@ def test_an_abandoned_reply_is_ended(tiny_engine: TorchEngine, folder: Path) -> 
 def test_a_refused_request_leaves_no_trace(tiny_engine: TorchEngine, folder: Path) -> None:
     with pytest.raises(BadInputError):
         list(RecordedEngine(tiny_engine, pytest.fail).run(msgspec.structs.replace(SHORT, max_tokens=0)))
+    assert not folder.exists()
+
+
+def test_an_engine_that_is_gone_before_the_reply_is_told_and_leaves_no_trace(
+    tiny_spec: EngineSpec, folder: Path
+) -> None:
+    process = open_engine(tiny_spec, unheard)
+    engine = RecordedEngine(process, pytest.fail)
+    os.kill(process.pid, signal.SIGKILL)
+    assert [type(event) for event in engine.run(SHORT)] == [Failed]
+    engine.close()
     assert not folder.exists()
 
 

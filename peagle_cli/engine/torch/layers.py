@@ -19,8 +19,8 @@ KEY_BLOCK = 64
 """Attention reads keys in whole blocks, with a mask over those that are not to be seen.
 
 torch's CPU kernel adds up a block's scores in an order that depends on how many there are. In whole blocks a token's
-result does not depend on how many tokens share its pass: verifying a draft then gives, to the bit, what plain decoding
-gives, in bfloat16 too.
+result does not depend on how many tokens share its pass. Where matrix products do not either, as with the bfloat16
+kernels for AVX-512 and AMX, verifying a draft gives, to the bit, what plain decoding gives.
 """
 
 QUERY_BLOCK = 32

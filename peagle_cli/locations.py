@@ -42,6 +42,12 @@ def logs() -> Path:
     return _place("PEAGLE_LOG_DIR", platformdirs.user_log_dir(APP))
 
 
+def tap(port: int) -> Path:
+    """Where the tap of a server on this port of this machine listens, unless it is told otherwise: a folder of one's
+    own. `PEAGLE_RUNTIME_DIR` moves it."""
+    return _place("PEAGLE_RUNTIME_DIR", platformdirs.user_runtime_dir(APP)) / f"tap-{port}"
+
+
 def nearest_existing(place: Path) -> Path:
     """`place`, or the first of its parents that there is: what it would be made in."""
     return next(path for path in (place, *place.parents) if path.exists())

@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     theme: str | None = None
     dtype: Literal["float32", "bfloat16"] | None = None
     device: str | None = None
+    engine: str | None = None
     record: bool | None = None
 
 
@@ -45,7 +46,7 @@ def heeded_by(command: str) -> tuple[str, ...]:
     if command == "chat":
         return Settings.__struct_fields__
     if command == "compare":
-        return (*OPENING, "record")
+        return (*OPENING, "engine", "record")
     return OPENING if command in ("doctor", "profile") else ()
 
 

@@ -16,6 +16,7 @@ from peagle_cli.cli import streams
 from peagle_cli.cli.chat import chat
 from peagle_cli.cli.compare import CompareCommand, compare
 from peagle_cli.cli.doctor import doctor
+from peagle_cli.cli.engine_flags import EngineCommand
 from peagle_cli.cli.export import export
 from peagle_cli.cli.locate import locate
 from peagle_cli.cli.models import models
@@ -68,7 +69,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(chat)
+app.command(cls=EngineCommand)(chat)
 app.command(cls=CompareCommand)(compare)
 app.command()(profile)
 app.add_typer(models, name="models")

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Record, Theme
+from peagle_cli.cli.engine_flags import server_flags
+from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.validate import MAX_CANDIDATES
 from peagle_cli.errors import BadInputError
@@ -19,10 +20,12 @@ Output = Literal["text", "json", "jsonl"]
 
 
 def chat(
+    ctx: typer.Context,
     prompt: Annotated[
         str | None,
         typer.Argument(help="What to ask first. Text on standard input is appended to it.", show_default=False),
     ] = None,
+    engine: EngineName = "torch",
     model: Model = None,
     drafter: Drafters = None,
     method: Annotated[
@@ -81,7 +84,16 @@ def chat(
     if history and history[0].role == "system":
         system, history = history[0].content if system is None else system, history[1:]
     options = ChatOptions(
-        spec=EngineSpec(model=model, drafters=tuple(drafter or ()), device=device, dtype=dtype),
+        spec=EngineSpec(
+            model=model,
+            drafters=tuple(drafter or ()),
+            device=device,
+            dtype=dtype,
+            engine=engine,
+            method=method,
+            depth=depth,
+            flags=server_flags(ctx),
+        ),
         prompt=_prompt(prompt),
         method=method,
         depth=depth,

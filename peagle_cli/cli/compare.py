@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
+from peagle_cli.cli.engine_flags import EngineCommand, server_flags
 from peagle_cli.cli.loading import loading_shown
-from peagle_cli.cli.options import Device, Drafters, Dtype, Model, Record, Theme
+from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme
 from peagle_cli.cli.streams import write, write_event
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.engine.validate import check_lane, check_sampling
@@ -28,7 +28,7 @@ Output = Literal["table", "json", "csv", "markdown", "jsonl"]
 """A report for people, for programs, for a spreadsheet, for a page; or every event as it happens."""
 
 
-class CompareCommand(TyperCommand):
+class CompareCommand(EngineCommand):
     """Lets `--depth` take several numbers at once. A context is `Any` because Typer keeps its class to itself."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -37,6 +37,7 @@ class CompareCommand(TyperCommand):
 
 
 def compare(
+    ctx: typer.Context,
     prompt: Annotated[
         str | None,
         typer.Argument(help="What to ask. Default: a set of code, chat and list prompts.", show_default=False),
@@ -69,6 +70,7 @@ def compare(
         Output | None,
         typer.Option(help="A report, or the events of all replies as JSON lines. Default in a pipe: table."),
     ] = None,
+    engine: EngineName = "torch",
     model: Model = None,
     drafter: Drafters = None,
     dtype: Dtype = None,
@@ -97,7 +99,15 @@ def compare(
     methods = parse_methods(method or [])
     sampling = Sampling(temperature=temperature, seed=seed)
     check_sampling(sampling)
-    spec = EngineSpec(model, tuple(drafter or ()), device, dtype)
+    spec = EngineSpec(
+        model,
+        tuple(drafter or ()),
+        device,
+        dtype,
+        engine=engine,
+        depth=max(depths),
+        flags=server_flags(ctx),
+    )
 
     def contest_for(info: EngineInfo) -> Contest:
         settings = settings_for(info, methods, depths, baseline)

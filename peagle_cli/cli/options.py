@@ -22,6 +22,15 @@ Dtype = Annotated[
     Literal["float32", "bfloat16"] | None,
     typer.Option("--dtype", envvar="PEAGLE_DTYPE", help="Precision. Default: the fastest the processor has."),
 ]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        envvar="PEAGLE_ENGINE",
+        metavar="[torch|vllm|URL]",
+        help="torch is the embedded one; vllm starts a server (its flags behind --); http://host:8000 uses one.",
+    ),
+]
 Device = Annotated[
     str | None,
     typer.Option("--device", envvar="PEAGLE_DEVICE", help="cpu, cuda or cuda:N. Default: a GPU where there is one."),

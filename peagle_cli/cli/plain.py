@@ -128,6 +128,8 @@ def answer(options: ChatOptions, output: Output, candidates: int) -> None:
         raise BadInputError("There is no prompt.", "Give one as the argument or on standard input.")
     with loading_shown() as on_progress:
         engine = recorded(open_engine(options.spec, on_progress), options.record, options.continues)
+    for note in engine.info.notes:
+        typer.echo(printable(note), err=True)
     reply = Reply()
     writer = _WRITERS[output]()
     request = _request(options, options.prompt, engine.info, candidates)

@@ -5,26 +5,14 @@ nothing it or a library writes reaches the screen.
 """
 
 import contextlib
-import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
-from pathlib import Path
 
-from peagle_cli import locations
 from peagle_cli.engine import wire
-from peagle_cli.errors import PeagleError
-from peagle_cli.text import printable
-
-KEPT_LOGS = 20
-LOG_TAIL_LINES = 5
-LOG_TAIL_BYTES = 4096
-
-_serial = itertools.count(1)
-
+from peagle_cli.engine.logs import log_says, new_log
 
 _THREADS = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "20000"}
 """Idle threads yield the cores, to the screen among others; but within a step they first wait awake, for about as long
@@ -38,7 +26,7 @@ class Child:
     """
 
     def __init__(self) -> None:
-        self.log = _new_log()
+        self.log = new_log()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 # -P: modules in the user's working folder must not shadow the library's
@@ -97,27 +85,4 @@ class Child:
 
     def log_says(self) -> str:
         """Where the log is and its last lines, safe to print."""
-        with self.log.open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-            lines = [line for line in log.read().decode(errors="replace").splitlines() if any(map(str.isalnum, line))]
-        if not lines:
-            return f"Its log is empty: {self.log}"
-        tail = "\n".join(f"  {printable(line)}" for line in lines[-LOG_TAIL_LINES:])
-        return f"Its log ends so ({self.log}):\n{tail}"
-
-
-def _new_log() -> Path:
-    """An empty log file; only the latest are kept."""
-    folder = locations.logs()
-    name = f"engine-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_serial)}.log"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    except OSError as error:
-        raise PeagleError(
-            f"The log folder {folder} cannot be written to: {error.strerror}.", "Move it with PEAGLE_LOG_DIR."
-        ) from error
-    for old in sorted(folder.glob("engine-*.log"))[:-KEPT_LOGS]:
-        with contextlib.suppress(OSError):
-            old.unlink()
-    return folder / name
+        return log_says(self.log)

@@ -1,15 +1,33 @@
 """Where engines are opened: the only place that knows which kind a spec asks for."""
 
-from peagle_cli.engine.process import EngineProcess, Opening
-from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.engine.process import Opening as ProcessOpening
+from peagle_cli.engine.protocol import Engine, EngineSpec, Opening
+from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import OnProgress
+
+EMBEDDED = "torch"
+VLLM = "vllm"
 
 
 def start_engine(spec: EngineSpec) -> Opening:
-    """Begin to load an engine: `wait` for it in a thread, and `cancel` from any other."""
-    return Opening(spec)
+    """Begin to load an engine: `wait` for it in a thread, and `cancel` from any other.
+
+    Raises `BadInputError` for an engine that there is not.
+    """
+    if spec.engine == EMBEDDED:
+        if spec.flags:
+            raise BadInputError("Flags behind -- are for vLLM's server.", "Add --engine vllm, or leave them out.")
+        return ProcessOpening(spec)
+    # Here, not above: who talks to the embedded engine needs nothing of ZeroMQ.
+    from peagle_cli.engine.vllm.opening import VllmOpening  # noqa: PLC0415
+
+    if spec.engine == VLLM or "://" in spec.engine:
+        return VllmOpening(spec)
+    raise BadInputError(
+        f"There is no engine called {spec.engine!r}.", f"Use {EMBEDDED}, {VLLM}, or a server's address."
+    )
 
 
-def open_engine(spec: EngineSpec, on_progress: OnProgress) -> EngineProcess:
+def open_engine(spec: EngineSpec, on_progress: OnProgress) -> Engine:
     """Load an engine and wait for it. Raises `BadInputError` or `PeagleError` when it cannot be opened."""
     return start_engine(spec).wait(on_progress)

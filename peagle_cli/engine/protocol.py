@@ -69,6 +69,7 @@ class Step(msgspec.Struct, frozen=True, tag=True):
 
 Command = SetDepth | SetMethod | Stop | Pause | Resume | Step
 
+OnProgress = progress.OnProgress
 Progress = progress.Progress
 """A stage of loading: told while the engine opens, and crosses the border too."""
 
@@ -78,7 +79,9 @@ class EngineInfo(msgspec.Struct, frozen=True, tag=True):
 
     `context` is the longest context in tokens. `drafters` and `max_depths` are by method; a method that is not
     among them cannot be switched to. Plain decoding always can. `footprints` tell of the drafters and,
-    as "none", of the target; empty where the engine does not know.
+    as "none", of the target; empty where the engine does not know. `steerable` says whether commands are obeyed beyond
+    `Stop`; where they are not, the depth is the greatest. `notes` are sentences on what a user should know of this
+    engine: what it cannot tell, and how to get it.
     """
 
     engine: str
@@ -89,6 +92,8 @@ class EngineInfo(msgspec.Struct, frozen=True, tag=True):
     machine: Machine
     versions: dict[str, str]
     footprints: dict[Method, Footprint] = {}
+    steerable: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -125,10 +130,31 @@ class EngineSpec(msgspec.Struct, frozen=True):
     """Which engine to open. None leaves the choice to the engine, which says in `EngineInfo` what it chose.
 
     `model` is a preset, a hub name or a folder; `drafters` are folders or hub names of checkpoints, and empty means
-    those known for the model.
+    those known for the model. `engine` is the embedded one ("torch"), a vLLM server of one's own ("vllm"), or the
+    address of a server that runs. `method` and `depth` are what the first request will ask for: an engine that has to
+    choose what to load goes by them. `flags` are for vLLM's server.
     """
 
     model: str | None = None
     drafters: tuple[str, ...] = ()
     device: str | None = None
     dtype: Literal["float32", "bfloat16"] | None = None
+    engine: str = "torch"
+    method: Method | None = None
+    depth: int | None = None
+    flags: tuple[str, ...] = ()
+
+
+class Opening(Protocol):
+    """An engine that loads. `cancel` may be called from another thread than the one that waits."""
+
+    def wait(self, on_progress: OnProgress) -> Engine:
+        """Wait until the engine can be used.
+
+        Raises `BadInputError` for a spec that cannot be opened, `PeagleError` when opening fails, by `cancel` too.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """End the loading at once."""
+        ...

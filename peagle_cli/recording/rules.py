@@ -11,6 +11,7 @@ import msgspec
 from peagle_cli.recording.format import Asked, End, Entry, Happened, Header
 from peagle_cli.trace.events import (
     METHOD_NAMES,
+    UNKNOWN_ID,
     Candidate,
     Changed,
     DraftBatch,
@@ -166,7 +167,8 @@ def _check_counts(batch: DraftBatch, started: Started) -> None:
     _require(0 <= batch.accepted <= drafted, f"accepts {_shown(batch.accepted)} of {drafted} drafted tokens")
     most = batch.accepted + 1
     _require(0 <= batch.emitted <= most, f"emits {_shown(batch.emitted)} tokens where there are {most}")
-    _require(len(batch.target) in (0, drafted), f"has {len(batch.target)} views of {drafted} drafted tokens")
+    views = len(batch.target)
+    _require(views in (0, batch.accepted, drafted), f"has {views} views of {drafted} drafted tokens")
     _check_range("prefill", batch.prefill, 0, len(started.prompt_ids))
     _require(not (batch.prefill and (batch.step or drafted)), "is a prefill that is not the first step or that drafts")
 
@@ -214,7 +216,7 @@ def _check_tokens(tokens: Iterable[Token]) -> None:
 def _check_choices(choices: Iterable[Token | Candidate]) -> None:
     """Tokens that were chosen or could have been: plain conditions, for a recording has millions of them."""
     for choice in choices:
-        if not 0 <= choice.id < MAX_COUNT:
+        if not (0 <= choice.id < MAX_COUNT or choice.id == UNKNOWN_ID):
             raise RuleError(f"has a token id of {_shown(choice.id)}")
         if len(choice.text) > MAX_TOKEN_TEXT:
             raise RuleError(f"has a token of {len(choice.text)} characters")

@@ -13,11 +13,15 @@ import msgspec
 
 from peagle_cli.errors import PeagleError
 
-Method = Literal["none", "eagle3", "peagle"]
-"""How drafts are made: not at all, by K passes of an EAGLE-3 drafter, or by one pass of a P-EAGLE drafter."""
+Method = Literal["none", "eagle3", "peagle", "other"]
+"""How drafts are made: not at all, by K passes of an EAGLE-3 drafter, by one pass of a P-EAGLE drafter, or by a server in
+a way that it does not tell, or that is neither."""
 
-METHOD_NAMES: dict[Method, str] = {"none": "plain", "eagle3": "EAGLE-3", "peagle": "P-EAGLE"}
+METHOD_NAMES: dict[Method, str] = {"none": "plain", "eagle3": "EAGLE-3", "peagle": "P-EAGLE", "other": "drafts"}
 _NAMES_BY_TEXT: dict[str, str] = {str(method): name for method, name in METHOD_NAMES.items()}
+
+UNKNOWN_ID = -1
+"""The id of a token of which an engine does not tell which it was."""
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
 """End-of-sequence token, the request's token limit, the model's context is full, or the user stopped it."""
@@ -39,7 +43,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A token that was drafted or chosen.
+    """A token that was drafted or chosen; `UNKNOWN_ID` where the engine does not tell which.
 
     `text` is what it adds to the stream: "" inside an unfinished character and for special tokens.
     `prob` is the probability its author gave it (the drafter for drafted tokens, the target for the bonus), and
@@ -147,7 +151,7 @@ class DraftBatch(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     `draft_s` and `verify_s` are the step's seconds in the drafter and in the target. `clock_s` counts from the
     request's start on the lane's own clock, which stands still while other lanes run. `prefill` is the number of prompt
     tokens this step processed: above 0 only in the first, whose `verify_s` is the prefill's time.
-    `target` has one view per drafted token when candidates were asked for.
+    `target` has one view per drafted token when candidates were asked for; some engines have none of those rejected.
     """
 
     lane: str
@@ -195,11 +199,12 @@ class Changed(msgspec.Struct, frozen=True, tag=True):
         return f"{self.what} {old} → {new}"
 
 
-class Finished(msgspec.Struct, frozen=True, tag=True):
-    """The reply is complete."""
+class Finished(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """The reply is complete. `note` is a sentence on how far its events can be trusted, where that needs saying."""
 
     lane: str
     reason: FinishReason
+    note: str = ""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

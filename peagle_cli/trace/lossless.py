@@ -28,7 +28,8 @@ from peagle_cli.trace.events import Candidate, DraftBatch, Method, Token
 from peagle_cli.trace.rounds import PLAIN, Round, Setting, name_of
 
 ROUNDING = {"bfloat16": 1.0, "float16": 2**-3, "float32": 2**-10}
-"""By dtype of the activations, the largest move of the difference between two logits that counts as rounding."""
+"""By dtype of the activations, the largest move of the difference between two logits that counts as rounding; that of
+bfloat16 where the dtype is not known."""
 
 CANDIDATES = 10
 """How many candidates the events must carry for the check: enough that two tokens of a tie are among them."""
@@ -201,7 +202,7 @@ def _parted(position: int, plain: _Choice, lane: _Choice, dtype: str) -> Diverge
     in_plain = Opinion(plain.log_prob(plain.token.id), plain.log_prob(lane.token.id))
     in_lane = Opinion(lane.log_prob(plain.token.id), lane.log_prob(lane.token.id))
     moved = _gap(in_plain.plain_token, in_plain.lane_token, plain) + _gap(in_lane.lane_token, in_lane.plain_token, lane)
-    limit = ROUNDING[dtype]
+    limit = ROUNDING.get(dtype, ROUNDING["bfloat16"])
     verdict: Verdict = "rounding tie" if moved <= limit else "NOT LOSSLESS"
     return Divergence(
         position=position,

@@ -90,6 +90,8 @@ class Reply:
             parts.append(f"{m.tokens_per_second:.0f} tokens/s")
         if m.mean_acceptance_length is not None:
             parts.append(f"{m.mean_acceptance_length:.2f} per step")
+        if isinstance(self.outcome, Finished):
+            parts.append(self.outcome.note)
         return " · ".join(part for part in parts if part)
 
     def _add_batch(self, batch: DraftBatch) -> None:

@@ -10,8 +10,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from peagle_cli.engine.open import start_engine
-from peagle_cli.engine.process import Opening
-from peagle_cli.engine.protocol import Command, Engine, EngineInfo, EngineSpec, Request, Stop
+from peagle_cli.engine.protocol import Command, Engine, EngineInfo, EngineSpec, Opening, Request, Stop
 from peagle_cli.engine.recorded import RecordedEngine
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import Progress

@@ -42,6 +42,8 @@ class Talk:
                 self.loading = update
             case Opened(info=info):
                 self.conversation.engine_opened(info)
+                for note in info.notes:
+                    self.transcript.add_note(note)
                 self._ask_waiting()
             case NotOpened(error=BadInputError() as error):
                 raise error

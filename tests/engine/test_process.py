@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from peagle_cli.engine.child import KEPT_LOGS
+from peagle_cli.engine.logs import KEPT_LOGS
 from peagle_cli.engine.open import open_engine, start_engine
 from peagle_cli.engine.process import EngineProcess
 from peagle_cli.engine.protocol import (

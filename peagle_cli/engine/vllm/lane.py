@@ -1,0 +1,228 @@
+"""One lane's reply from servers: its events, and the commands on the way."""
+
+import threading
+from collections.abc import Callable, Generator
+from queue import Empty
+from typing import Protocol
+
+from peagle_cli.engine.protocol import LaneSetting, Request
+from peagle_cli.engine.vllm.attempt import Attempt, Backend, Began, Ended, Interrupted, chat, rest
+from peagle_cli.engine.vllm.batches import BatchMaker, Piece
+from peagle_cli.engine.vllm.link import Lost, Told
+from peagle_cli.engine.vllm.weave import Weaver
+from peagle_cli.errors import PeagleError
+from peagle_cli.trace.events import Changed, Event, Failed, Finished, FinishReason, Method, Started
+
+_GRACE_S = 1.0
+"""How long the tap may be behind the stream before the stream is read alone."""
+
+_REASONS: dict[str, FinishReason] = {"length": "length", "abort": "cancelled"}
+"""What servers call the ends that are not by the model's own will."""
+
+_End = Ended | Interrupted | PeagleError
+
+
+class Backends(Protocol):
+    """Where lanes get their servers."""
+
+    def backend(self, method: Method) -> Backend:
+        """The server for a method, started if need be. Raises `PeagleError` when it cannot be."""
+        ...
+
+    def remark(self, backend: Backend) -> str:
+        """What should be said of a reply that has come to its end; "" for nothing."""
+        ...
+
+    def why_gone(self, backend: Backend, error: PeagleError) -> PeagleError:
+        """What lies behind an error of a server that has broken off."""
+        ...
+
+
+class LaneRun:
+    """A lane that runs. `events` is read by one thread; commands may be given by another, and act on the server at
+    once: the events tell of them where they show."""
+
+    def __init__(self, setting: LaneSetting, request: Request, backends: Backends, context: int, salt: str) -> None:
+        self.name = setting.name
+        self.method: Method = setting.method
+        self.depth = setting.depth
+        self.prompt_ids: tuple[int, ...] = ()
+        self.reused = 0
+        self._request = request
+        self._backends = backends
+        self._context = context
+        self._salt = salt
+        self._maker: BatchMaker | None = None
+        self._said: list[int] = []
+        self._lost = 0
+        self._shown_depth = setting.depth
+        self._lock = threading.Lock()  # of what follows
+        self._attempt: Attempt | None = None
+        self._held = False
+        self._stopped = False
+        self._next_method: Method | None = None
+
+    def set_depth(self, depth: int) -> None:
+        """Draft so many tokens from the next step on."""
+        with self._lock:
+            self.depth = depth
+            self._steer()
+
+    def set_method(self, method: Method) -> None:
+        """Go on by another method: on another server, with what has been said as its context."""
+        with self._lock:
+            self._next_method = None if method == self.method else method
+            if self._attempt and self._next_method:
+                self._attempt.interrupt()
+
+    def hold(self, held: bool) -> None:
+        """Take no further step, or go on."""
+        with self._lock:
+            self._held = held
+            self._steer()
+
+    def step(self) -> None:
+        """While held, take one step."""
+        with self._lock:
+            self._steer(steps=1)
+
+    def stop(self) -> None:
+        """End the reply."""
+        with self._lock:
+            self._stopped = True
+            if self._attempt:
+                self._attempt.interrupt()
+
+    def events(self, started: "Callable[[LaneRun], Started]") -> Generator[Event]:
+        """The lane's events; `started` makes the first. Raises what the server refuses before it."""
+        if self._stopped:
+            yield started(self)
+            yield Finished(self.name, "cancelled")
+            return
+        while True:
+            backend = self._backends.backend(self.method)
+            end = yield from self._attempted(Attempt(backend), started)
+            with self._lock:
+                method, self._next_method = self._next_method, None
+            if method is None or self._stopped or not isinstance(end, Interrupted):
+                break
+            yield Changed(self.name, "method", self.method, method)
+            self.method = method
+        if isinstance(end, PeagleError):
+            error = self._backends.why_gone(backend, end)
+            if self._maker is None:
+                raise error
+            yield Failed(self.name, error.message, error.hint)
+        else:
+            yield Finished(self.name, self._reason(end), self._note(backend))
+
+    def _attempted(self, attempt: Attempt, started: "Callable[[LaneRun], Started]") -> Generator[Event, None, _End]:
+        """The events of one request, from its beginning to its end or interruption."""
+        with self._lock:
+            self._attempt = attempt
+            if self._held or self._drafts != attempt.backend.depth:
+                self._steer()
+            if self._stopped:
+                attempt.interrupt()
+        try:
+            if self._maker is None:
+                attempt.begin(*chat(attempt.backend, self._request, self._salt))
+            else:
+                context = (*self.prompt_ids, *self._said)
+                attempt.begin(*rest(attempt.backend, self._request, context, len(self._said), self._salt))
+            return (yield from self._follow(attempt, started))
+        finally:
+            with self._lock:
+                self._attempt = None
+            attempt.end()
+
+    def _follow(self, attempt: Attempt, started: "Callable[[LaneRun], Started]") -> Generator[Event, None, _End]:
+        weaver: Weaver | None = None
+        early: list[object] = []  # what the tap told before the stream began
+        begun = self._maker is not None
+        end: _End | None = None
+        while end is None or (weaver is not None and isinstance(end, Ended) and not weaver.complete):
+            due = weaver is not None and (weaver.waits or not begun or end is not None)
+            item = _next(attempt, _GRACE_S if due else None)
+            match item:
+                case Began(prompt_ids=ids):
+                    weaver = self._weaver(attempt, ids)
+                    for told in early:
+                        self._take(weaver, told)
+                case Ended() | Interrupted() | PeagleError():
+                    end = item
+                case None:
+                    assert weaver is not None
+                    weaver.give_up()
+                case _ if weaver is None:
+                    early.append(item)
+                case _:
+                    self._take(weaver, item)
+            over = end is not None and not isinstance(end, PeagleError)
+            if not begun and (over or (weaver is not None and weaver.prefilled is not None)):
+                begun = True
+                self.reused = max(0, len(self.prompt_ids) - (weaver.prefilled or 0)) if weaver else 0
+                yield started(self)
+            if begun and weaver is not None:
+                yield from self._shown(weaver)
+        return end
+
+    def _weaver(self, attempt: Attempt, prompt_ids: tuple[int, ...]) -> Weaver:
+        backend = attempt.backend
+        if self._maker is None:
+            self.prompt_ids = prompt_ids
+            texts = backend.texts() if backend.texts else None
+            self._maker = BatchMaker(self.name, len(prompt_ids), texts)
+        self._maker.method = self.method
+        return Weaver(
+            self._maker,
+            tapped=backend.link is not None,
+            depth=backend.depth,
+            wants_opinions=bool(self._request.candidates) and not self._said,
+            began_s=attempt.began_s,
+        )
+
+    def _take(self, weaver: Weaver, item: object) -> None:
+        match item:
+            case Piece():
+                weaver.streamed(item)
+            case Lost(steps=steps):
+                self._lost += steps
+            case Told():
+                weaver.told(item.step, item.work)
+
+    def _shown(self, weaver: Weaver) -> Generator[Event]:
+        """The batches that have become certain, and before one of another depth, that it has changed."""
+        for batch in weaver.batches():
+            if batch.method != "none" and batch.depth != self._shown_depth and not batch.prefill:
+                yield Changed(self.name, "depth", self._shown_depth, batch.depth)
+                self._shown_depth = batch.depth
+            self._said += [token.id for token in batch.tokens]
+            yield batch
+
+    def _steer(self, steps: int = 0) -> None:
+        if self._attempt:
+            self._attempt.steer(self._drafts, self._held, steps)
+
+    @property
+    def _drafts(self) -> int:
+        return 0 if self.method == "none" else self.depth
+
+    def _reason(self, end: "Ended | Interrupted") -> FinishReason:
+        if isinstance(end, Interrupted):
+            return "cancelled"
+        full = len(self.prompt_ids) + len(self._said) >= self._context
+        return "context" if end.reason == "length" and full else _REASONS.get(end.reason, "stop")
+
+    def _note(self, backend: Backend) -> str:
+        if not self._lost:
+            return self._backends.remark(backend)
+        return f"{self._lost} steps of the server did not reach peagle in time: what was drafted in them is unknown."
+
+
+def _next(attempt: Attempt, timeout_s: float | None) -> object:
+    """What comes next; None when nothing has come in time."""
+    try:
+        return attempt.inbox.get(timeout=timeout_s)
+    except Empty:
+        return None

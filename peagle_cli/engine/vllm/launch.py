@@ -1,0 +1,259 @@
+"""Starts a vLLM server as a child, waits until it answers, ends it, and says in a sentence why it did not start.
+
+The child listens on a free port of the loopback interface, writes to a log of its own, and is guarded (`guard.py`).
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+import peagle_cli
+from peagle_cli.engine.logs import last_lines, log_says, new_log
+from peagle_cli.engine.vllm import preflight, wire
+from peagle_cli.engine.vllm.installation import Installation
+from peagle_cli.engine.vllm.preflight import Drafter
+from peagle_cli.engine.vllm.server import Server
+from peagle_cli.errors import PeagleError
+from peagle_cli.models.progress import OnProgress, Progress
+from peagle_cli.text import one_line
+
+HOST = "127.0.0.1"
+CPU_BATCH = 64
+"""Requests at once on a CPU, where nothing else is asked for."""
+
+_POLL_S = 0.2
+_CLOSE_S = 12.0  # the guard's patience, and some for itself
+_LOG_BYTES = 200_000  # of the log's end are searched for what went wrong
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A server to start, that serves `target` as `name`.
+
+    `depth` is the number of tokens to draft per step; None for `drafter` means no speculation; `method` is what people
+    call the two. `flags` are for vLLM, and come last.
+    """
+
+    name: str
+    method: str
+    target: Path
+    drafter: Drafter | None
+    depth: int
+    dtype: str | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether asynchronous scheduling was asked for."""
+        return "--async-scheduling" in self.flags
+
+
+class Launch:
+    """A server that starts, runs, and ends with `close`, which any thread may call at any time."""
+
+    def __init__(self, plan: Plan, installation: Installation) -> None:
+        self.plan = plan
+        self.log = new_log()
+        self.folder = Path(tempfile.mkdtemp(prefix="peagle-"))  # mode 0700
+        self.tap = f"ipc://{self.folder}"
+        port = preflight.value_of(plan.flags, "--port")
+        self.port = int(port) if port and port.isdecimal() else free_port()
+        self._closing = threading.Lock()
+        (self.folder / "path").mkdir()
+        package_beside(self.folder / "path")
+        self._guard = subprocess.Popen(
+            [
+                *(sys.executable, "-P", "-m", "peagle_cli.engine.vllm.guard", str(self.log)),
+                *command(plan, installation, self.port),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=self.folder,
+            env=environment(installation, self.tap, self.folder / "path"),
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether the server has not ended."""
+        return self._guard.poll() is None
+
+    @property
+    def server(self) -> Server:
+        """How to talk to it."""
+        return Server(f"http://{HOST}:{self.port}")
+
+    def wait(self, on_progress: OnProgress) -> None:
+        """Wait until the server answers. Raises `PeagleError` when it ends before, by `close` too."""
+        stage, shown = f"Starting vLLM ({self.plan.method})", ""
+        on_progress(Progress(stage))
+        while self.running:
+            if self.server.is_healthy():
+                return
+            time.sleep(_POLL_S)
+            lines = last_lines(self.log)
+            if lines and lines[-1] != shown:
+                shown = lines[-1]
+                on_progress(Progress(f"{stage}: {_brief(shown)}"))
+        raise self.failure()
+
+    def failure(self) -> PeagleError:
+        """Why the server has ended, in a sentence, with the place of its log."""
+        code = self._guard.wait()
+        told = _diagnosis(last_lines(self.log, _LOG_BYTES))
+        if told:
+            return PeagleError(told, f"Its log is {self.log}")
+        if code == 256 - signal.SIGKILL:
+            return PeagleError(
+                "The vLLM server was killed, by another program or by the system for want of memory.",
+                log_says(self.log),
+            )
+        return PeagleError(f"The vLLM server ended with exit code {code}.", log_says(self.log))
+
+    def close(self) -> None:
+        """End the server and all it started."""
+        with self._closing:
+            if self._guard.stdin and not self._guard.stdin.closed:
+                with contextlib.suppress(OSError):
+                    self._guard.stdin.close()
+            try:
+                self._guard.wait(_CLOSE_S)
+            except subprocess.TimeoutExpired:
+                self._guard.kill()  # the kernel ends the server with it
+                self._guard.wait()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def command(plan: Plan, installation: Installation, port: int) -> list[str]:
+    """The command line of a server."""
+    arguments = [
+        *(str(installation.python), "-P", "-m", "vllm.entrypoints.openai.api_server"),
+        *("--model", str(plan.target), "--served-model-name", plan.name, "--host", HOST, "--port", str(port)),
+        *tap_flags(asynchronous=plan.asynchronous),
+    ]
+    if plan.dtype:
+        arguments += ["--dtype", plan.dtype]
+    batch = int(preflight.value_of(plan.flags, "--max-num-seqs") or CPU_BATCH)
+    if installation.cpu:
+        arguments += ["--enforce-eager", "--max-num-seqs", str(batch)]
+    if plan.drafter:
+        if plan.drafter.context and preflight.value_of(plan.flags, "--max-model-len") is None:
+            longest = _context(plan)
+            if longest:
+                arguments += ["--max-model-len", str(longest)]
+        speculation = speculative_config(plan.drafter, plan.depth, batch if installation.cpu else None)
+        arguments += ["--speculative-config", msgspec.json.encode(speculation).decode()]
+    return [*arguments, *plan.flags]
+
+
+def tap_flags(*, asynchronous: bool) -> list[str]:
+    """The flags that put the tap into a server."""
+    scheduling = "--async-scheduling" if asynchronous else "--no-async-scheduling"
+    return [
+        *("--scheduler-cls", wire.ASYNC_SCHEDULER if asynchronous else wire.SCHEDULER, scheduling),
+        *("--worker-extension-cls", wire.EXTENSION, "--stream-interval", "1"),
+    ]
+
+
+def speculative_config(drafter: Drafter, depth: int, cpu_batch: int | None) -> dict[str, object]:
+    """What `--speculative-config` is given for a drafter.
+
+    On a CPU with up to `cpu_batch` requests at once, the depth is given per batch size: vLLM then does not pad short
+    prompts with drafts that are none, which its sampler for CPUs reads, and EAGLE-3 can draft fewer tokens.
+    """
+    config: dict[str, object] = {
+        "method": "eagle3",
+        "model": str(drafter.folder),
+        "num_speculative_tokens": depth,
+    }
+    if drafter.method == "peagle":
+        config["parallel_drafting"] = True
+    if cpu_batch:
+        config["num_speculative_tokens_per_batch_size"] = [[1, cpu_batch, depth]]
+    return config
+
+
+def environment(installation: Installation, tap: str, path: Path) -> dict[str, str]:
+    """The variables of a server: P-EAGLE runs on vLLM's first model runner only, so that all are to run on it."""
+    defaults = {"VLLM_NO_USAGE_STATS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    ours = {"PEAGLE_TAP": tap, "PYTHONPATH": str(path), "VLLM_USE_V2_MODEL_RUNNER": "0", "HF_HUB_OFFLINE": "1"}
+    if installation.cpu:
+        defaults["VLLM_CPU_KVCACHE_SPACE"] = "1"  # GiB
+        openmp = installation.prefix / "lib" / "libiomp5.so"
+        if openmp.exists():
+            defaults["LD_PRELOAD"] = str(openmp)
+    return {**defaults, **os.environ, **ours}
+
+
+def package_beside(folder: Path) -> None:
+    """Make the package importable from `folder`, and nothing of what is installed beside it."""
+    link = folder / "peagle_cli"
+    package = Path(peagle_cli.__file__).parent
+    if link.is_symlink() and link.resolve() == package.resolve():
+        return
+    with contextlib.suppress(FileNotFoundError):
+        link.unlink()
+    link.symlink_to(package, target_is_directory=True)
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _context(plan: Plan) -> int | None:
+    """The drafter's context, where the target's is longer."""
+    raw = preflight.target_context(plan.target)
+    own = plan.drafter.context if plan.drafter else None
+    return own if own and raw and own < raw else None
+
+
+def _brief(line: str) -> str:
+    """A log line without who wrote it and when."""
+    return one_line(re.sub(r"^\([^)]*\) |^(INFO|WARNING|ERROR)\b:? *|\d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\] *", "", line))[
+        :70
+    ]
+
+
+_KNOWN = (
+    (r"unrecognized arguments: (.+)", "This vLLM does not know {0}."),
+    (r"error: argument (.+)", "vLLM refuses an argument: {0}"),
+    (r"No module named '(peagle_cli[^']*|vllm[^']*)'", "The Python that runs vLLM cannot import {0}."),
+    (r"No module named '(zmq|msgspec)'", "The Python that runs vLLM has no {0}, which peagle's tap needs."),
+    (r"TapError: (.+)", "{0}"),
+    (r"address already in use", "The port is in use by another program."),
+    (r"(?:CUDA|HIP) out of memory|OutOfMemoryError", "The GPU has too little memory for this model."),
+    (r"No available memory for the cache blocks", "No memory is left for the context's cache."),
+    (r"Free memory on device .* is less than desired", "Another program uses the GPU's memory."),
+    (r"KV cache is needed, which is larger than the available", "The whole context does not fit into the cache."),
+    (r"Not enough memory|Cannot allocate memory", "The machine has too little memory for this model."),
+    (
+        r"(?:size mismatch|shape mismatch|AssertionError: Attempted to load weight)(.*)",
+        "The drafter's weights do not fit{0}.",
+    ),
+    (r"((?:Value|Type|Runtime|NotImplemented|Assertion|Import|OS|Validation)Error: .+)", "vLLM could not start: {0}"),
+)
+
+
+def _diagnosis(lines: Sequence[str]) -> str:
+    """The first of the known causes that a log names; "" for none."""
+    for pattern, sentence in _KNOWN:
+        for line in lines:
+            if found := re.search(pattern, line):
+                told = sentence.format(*(group.strip() for group in found.groups()))
+                return told if told.endswith((".", "!", "?")) else f"{told}."
+    return ""

@@ -1,0 +1,249 @@
+"""Servers of our own: one per method, started when a lane first needs it, ended with the engine.
+
+Where memory does not allow another, the one before is ended: replies are then slow to begin, and never timed at once.
+"""
+
+import contextlib
+import os
+import platform
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+import peagle_cli
+from peagle_cli.engine.lanes import PREFERRED_METHODS, PUBLISHED_DEPTHS
+from peagle_cli.engine.protocol import EngineInfo, EngineSpec, Request
+from peagle_cli.engine.vllm import installation, preflight, wire
+from peagle_cli.engine.vllm.attempt import Backend
+from peagle_cli.engine.vllm.installation import Installation
+from peagle_cli.engine.vllm.launch import Launch, Plan
+from peagle_cli.engine.vllm.link import TapLink
+from peagle_cli.engine.vllm.preflight import Drafter
+from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.models import store
+from peagle_cli.models.progress import OnProgress, unheard
+from peagle_cli.models.tokenizer import Tokenizer
+from peagle_cli.trace.events import METHOD_NAMES, Machine, Method
+
+ENGINE = "vllm"
+
+DEPTH = max(PUBLISHED_DEPTHS.values())
+"""Tokens that servers draft per step, where no greater depth is asked for: depths up to it can be chosen live."""
+
+_OVERHEAD = 2_000_000_000  # bytes of memory that a server takes beside weights and cache
+_GONE_S = 5.0  # for a server that broke off to be seen to have ended
+_GPU_SHARE = 0.9  # of a GPU's memory: what vLLM takes unless told otherwise
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A server of ours that answers."""
+
+    launch: Launch
+    link: TapLink
+    backend: Backend
+
+    def close(self) -> None:
+        """Hang up, and end it."""
+        self.link.close()
+        self.launch.close()
+
+
+class OwnServers:
+    """What `EngineSpec` asks for, on servers of our own. `open` must come first; `close` may come at any time."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self._spec = spec
+        self._lock = threading.RLock()  # of what runs: one server starts at a time
+        self._running: dict[Method, Running] = {}
+        self._starting: Launch | None = None
+        self._closed = False
+        self._info: EngineInfo | None = None
+        self._drafters: dict[Method, Drafter] = {}
+
+    def open(self, on_progress: OnProgress) -> None:
+        """Check what is asked for, fetch what is missing, and start the first server.
+
+        Raises `BadInputError` for what cannot be, `PeagleError` when a server does not start.
+        """
+        spec = self._spec
+        preflight.check_flags(spec.flags)
+        if spec.device is not None:
+            raise BadInputError("vLLM runs on what it was built for.", "Leave --device out, and name no GPU with it.")
+        self._installation: Installation = installation.find()
+        self._target = store.target_folder(spec.model, on_progress)
+        for folder in store.drafter_folders(spec.drafters, spec.model, on_progress):
+            drafter = preflight.inspect_drafter(folder, self._target)
+            if drafter.method in self._drafters:
+                raise BadInputError(
+                    f"{self._drafters[drafter.method].folder} and {folder} are both {METHOD_NAMES[drafter.method]} "
+                    "drafters.",
+                    "Name one drafter per method.",
+                )
+            self._drafters[drafter.method] = drafter
+        self._tokenizer = Tokenizer.load(self._target)
+        preset = store.find_preset(spec.model)
+        self._model = preset.title if preset else str(spec.model)
+        first = spec.method or next(method for method in PREFERRED_METHODS if method in {"none", *self._drafters})
+        if first != "none" and first not in self._drafters:
+            first = "none"  # refused with the request, by what the engine then knows to say
+        running = self._start(first, on_progress)
+        self._info = self._describe(running.link.hello)
+
+    @property
+    def info(self) -> EngineInfo:
+        """What was opened."""
+        assert self._info is not None, "opened"
+        return self._info
+
+    def check(self, request: Request) -> None:
+        """Nothing that a checked request can ask for is wrong here: the workers' sampling is mended."""
+
+    def backend(self, method: Method) -> Backend:
+        """The server for a method, started if need be. Raises `PeagleError` when it cannot be."""
+        with self._lock:
+            running = self._running.get(method)
+            if running is not None and running.launch.running:
+                return running.backend
+            if running is not None:
+                self._running.pop(method).close()
+            return self._start(method, unheard).backend
+
+    def remark(self, backend: Backend) -> str:
+        """Nothing: the tap tells all."""
+        return ""
+
+    def why_gone(self, backend: Backend, error: PeagleError) -> PeagleError:
+        """How the server ended, where it has."""
+        running = next((each for each in self._running.values() if each.backend is backend), None)
+        if isinstance(error, BadInputError) or running is None:
+            return error
+        deadline = time.monotonic() + _GONE_S
+        while running.launch.running and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return error if running.launch.running else running.launch.failure()
+
+    def close(self) -> None:
+        """End all servers, one that starts too."""
+        self._closed = True
+        if starting := self._starting:
+            starting.close()
+        with self._lock:
+            while self._running:
+                self._running.popitem()[1].close()
+
+    def _start(self, method: Method, on_progress: OnProgress) -> Running:
+        with self._lock:
+            self._make_room(method)
+            drafter = self._drafters.get(method)
+            plan = Plan(
+                name=self._model,
+                method=METHOD_NAMES[method],
+                target=self._target,
+                drafter=drafter,
+                depth=self._depth(method),
+                dtype=self._spec.dtype,
+                flags=self._spec.flags,
+            )
+            launch = Launch(plan, self._installation)
+            self._starting = launch
+            try:
+                if self._closed:
+                    raise PeagleError("The engine was closed while a server started.")
+                launch.wait(on_progress)
+                link = TapLink.connect(launch.tap)
+                if link is None:
+                    raise PeagleError("The server answers, and its tap does not.", f"Its log is {launch.log}")
+            except BaseException:
+                launch.close()
+                raise
+            finally:
+                self._starting = None
+            backend = Backend(
+                launch.server, self._model, link, plan.depth if drafter else 0, True, self._tokenizer.stream
+            )
+            self._running[method] = Running(launch, link, backend)
+            return self._running[method]
+
+    def _depth(self, method: Method) -> int:
+        """What a server for `method` drafts per step. Below that, EAGLE-3 on a GPU still pays for every pass: a depth
+        that is asked for is then all it gets."""
+        asked = self._spec.depth or 0
+        if method == "eagle3" and asked and not self._installation.cpu:
+            return asked
+        return max(DEPTH, asked)
+
+    def _make_room(self, method: Method) -> None:
+        """End servers until another fits into memory beside those that are left."""
+        while self._running and not self._fits(method):
+            self._running.pop(next(iter(self._running))).close()
+
+    def _fits(self, method: Method) -> bool:
+        if not self._installation.cpu:
+            share = float(preflight.value_of(self._spec.flags, "--gpu-memory-utilization") or _GPU_SHARE)
+            return share * (len(self._running) + 1) <= 1
+        folders = [self._target, *(drafter.folder for drafter in (self._drafters.get(method),) if drafter)]
+        weights = sum(path.stat().st_size for folder in folders for path in folder.glob("*.safetensors"))
+        cache = float(os.environ.get("VLLM_CPU_KVCACHE_SPACE") or 1) * 2**30
+        free = _memory_available()
+        return free is None or weights + cache + _OVERHEAD < free
+
+    def _describe(self, hello: wire.Hello) -> EngineInfo:
+        return EngineInfo(
+            engine=ENGINE,
+            model=self._model,
+            drafters={method: drafter.folder.name for method, drafter in self._drafters.items()},
+            max_depths={method: self._depth(method) for method in self._drafters},
+            context=hello.context,
+            machine=machine_of(hello),
+            versions={"peagle": peagle_cli.__version__, "vllm": hello.vllm, "python": platform.python_version()},
+            steerable=hello.steers,
+            notes=(*hello.notes, *notes_on(hello), *self._notes()),
+        )
+
+    def _notes(self) -> list[str]:
+        notes = []
+        longest = preflight.target_context(self._target)
+        for method, drafter in self._drafters.items():
+            if drafter.context and longest and drafter.context < longest:
+                notes.append(
+                    f"The context ends at {drafter.context} tokens with the {METHOD_NAMES[method]} drafter, which was "
+                    f"made for no more; the target could do {longest}."
+                )
+        if "eagle3" in self._drafters and not self._installation.cpu:
+            notes.append(
+                "Below the depth it was started with, an EAGLE-3 server on a GPU still pays for every pass: for times, "
+                "start with the --depth that is to be timed."
+            )
+        return notes
+
+
+def machine_of(hello: wire.Hello) -> Machine:
+    """What a tapped server runs on."""
+    return Machine(hello.device, hello.device_name, hello.dtype, hello.weights, hello.threads)
+
+
+def notes_on(hello: wire.Hello) -> list[str]:
+    """What the tap of a server cannot tell, and why."""
+    notes = []
+    if not hello.steers:
+        notes.append(
+            "The server schedules asynchronously: rejected drafts are unknown, and depth and pace are the server's. "
+            "Without --async-scheduling all of it is there."
+        )
+    if hello.depth and not hello.times_drafts:
+        notes.append(
+            "Drafting is not timed apart from verifying here: it needs "
+            f"--worker-extension-cls {wire.EXTENSION}, synchronous scheduling and vLLM's first model runner."
+        )
+    return notes
+
+
+def _memory_available() -> int | None:
+    """Bytes of memory that programs can still have; None where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return None

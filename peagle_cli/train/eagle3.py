@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from peagle_cli.train.attention import attend, causal_parts
 from peagle_cli.train.batch import Batch
-from peagle_cli.train.model import Heads, TrainableDrafter, attend, attend_causally
+from peagle_cli.train.model import Heads, TrainableDrafter
 
 PASS_WEIGHT = 0.8
 """How much a pass's loss counts, relative to the pass before it."""
@@ -27,22 +28,19 @@ def unroll(drafter: TrainableDrafter, batch: Batch, passes: int) -> Iterator[tup
     embeds = drafter.embed(batch.ids)
     hidden = drafter.fuse(batch.aux)
     anchors = torch.arange(length, device=batch.ids.device)
-    real: list[Heads] = []
-    drafts: list[list[Heads]] = [[] for _ in drafter.layer_list]
+    seen: list[list[Heads]] = [[] for _ in drafter.layer_list]
     for step in range(passes):
         if step == 1:
             anchors, hidden = anchors[batch.first :], hidden[:, batch.first :]
-            mask = drafter.mask(length)[anchors]
+        own = [length + i * len(anchors) for i in range(step)]
+        parts = list(causal_parts(drafter.mask(length), length - len(anchors), length, own, kept=step > 0))
         # Past the end there is no token; what is put there predicts nothing that counts.
         tokens = F.pad(embeds, (0, 0, 0, step + 1))[:, anchors + step + 1]
         rotation = drafter.rotation(anchors + step)
-        for i, layer in enumerate(drafter.layer_list):
+        for layer, earlier in zip(drafter.layer_list, seen, strict=True):
             heads = layer.heads(layer.inputs(tokens, hidden), rotation)
-            if step == 0:
-                real.append(heads)
-                mixed = attend_causally(heads)
-            else:
-                drafts[i].append(heads)
-                mixed = attend(heads.queries, real[i], mask, drafts[i])
-            hidden = layer.finish(hidden, mixed)
+            earlier.append(heads)
+            keys = torch.cat([slots.keys for slots in earlier], 1)
+            values = torch.cat([slots.values for slots in earlier], 1)
+            hidden = layer.finish(hidden, attend(heads.queries, keys, values, parts))
         yield hidden, anchors

@@ -90,7 +90,7 @@ class Averages:
                 self._loss.append(0.0)
                 self._agreed.append(0)
                 self._slots.append(0)
-            self._loss[i] += float(part.loss)
+            self._loss[i] += part.loss
             self._agreed[i] += part.agreed
             self._slots[i] += part.slots
 

@@ -9,7 +9,6 @@ Shapes: B sequences, T real slots, M draft slots, H hidden size, A auxiliary sta
 size D, Vd the draft vocabulary.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -42,10 +41,6 @@ class Heads(NamedTuple):
     queries: Tensor
     keys: Tensor
     values: Tensor
-
-    def slots(self, start: int, stop: int) -> "Heads":
-        """The heads of the slots start … stop - 1."""
-        return Heads(*(part[:, start:stop] for part in self))
 
 
 class Layer(nn.Module):
@@ -207,36 +202,3 @@ def _matrix(rows: int, columns: int) -> nn.Parameter:
 def _rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = rotation
     return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
-
-
-def attend_causally(heads: Heads) -> Tensor:
-    """Attention [B, T, Nq, D] of the real slots: each sees itself and those before it."""
-    queries, keys, values = (part.transpose(1, 2) for part in heads)
-    mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=True, enable_gqa=True)
-    return mixed.transpose(1, 2)
-
-
-def attend(queries: Tensor, real: Heads, mask: Tensor, draft: Sequence[Heads] = ()) -> Tensor:
-    """Attention of slots [B, Q, Nq, D] over real slots and over their own drafts' slots.
-
-    `mask` [B or none, Q, T] is added to the scores of the real slots. `draft[i]` holds, for each query, the key and
-    value of one slot of its own draft, [B, Q, Nk, D]: so its scores are products row by row, and nothing of the size
-    of all drafts times all drafts is ever formed. The query heads that share a key head become rows of one matrix.
-    """
-    batch, count, query_heads, head = queries.shape
-    length, key_heads = real.keys.shape[1:3]
-    group = query_heads // key_heads
-    # [B, Nk, G, Q, D]
-    rows = (queries * head**-0.5).view(batch, count, key_heads, group, head).permute(0, 2, 3, 1, 4)
-    flat = rows.reshape(batch, key_heads, group * count, head)
-    scores = torch.matmul(flat, real.keys.permute(0, 2, 3, 1)).view(batch, key_heads, group, count, length)
-    scores = scores + (mask[:, None, None] if mask.dim() == 3 else mask)
-    if draft:
-        own = [(rows * slot.keys.transpose(1, 2)[:, :, None]).sum(-1, keepdim=True) for slot in draft]
-        scores = torch.cat([scores, *own], -1)
-    weights = scores.softmax(-1)
-    seen = weights[..., :length].reshape(batch, key_heads, group * count, length)
-    mixed = torch.matmul(seen, real.values.transpose(1, 2)).view(batch, key_heads, group, count, head)
-    for i, slot in enumerate(draft):
-        mixed = mixed + weights[..., length + i, None] * slot.values.transpose(1, 2)[:, :, None]
-    return mixed.permute(0, 3, 1, 2, 4).reshape(batch, count, query_heads, head)

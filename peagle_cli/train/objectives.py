@@ -6,7 +6,7 @@ from torch import Tensor
 
 from peagle_cli.train.batch import Batch
 from peagle_cli.train.eagle3 import PASS_WEIGHT, unroll
-from peagle_cli.train.loss import Learnt, SoftTargets, learn
+from peagle_cli.train.loss import Aimed, Learnt, SoftTargets, learn
 from peagle_cli.train.model import TrainableDrafter
 from peagle_cli.train.partition import segments
 from peagle_cli.train.peagle import draft_slots, sample_kept
@@ -25,16 +25,12 @@ def backward(
 
 def _backward_eagle3(drafter: TrainableDrafter, batch: Batch, targets: SoftTargets, passes: int) -> list[Learnt]:
     """The mean loss of each pass, weighted."""
-    learnt = []
-    total = torch.zeros((), device=batch.ids.device)
-    sequences = torch.arange(len(batch.ids), device=batch.ids.device)[:, None]
+    parts = []
     for step, (hidden, anchors) in enumerate(unroll(drafter, batch, passes)):
         positions = (anchors + step + 1).expand(len(batch.ids), -1)
-        part = learn(
-            drafter, hidden.flatten(0, 1), sequences.expand_as(positions).flatten(), positions.flatten(), targets
-        )
-        learnt.append(part.detached())
-        total = total + PASS_WEIGHT**step * part.loss / max(part.slots, 1)
+        parts.append(Aimed.of(hidden, positions, torch.ones_like(positions, dtype=torch.bool), targets))
+    weights = [PASS_WEIGHT**step / max(len(part.rows), 1) for step, part in enumerate(parts)]
+    total, learnt = learn(drafter, parts, weights, targets)
     total.backward()
     return learnt
 
@@ -43,17 +39,16 @@ def _backward_peagle(
     drafter: TrainableDrafter, batch: Batch, targets: SoftTargets, kept: Tensor, size: int
 ) -> list[Learnt]:
     """The mean loss of all slots, whatever their depth, a segment of `size` real slots at a time."""
-    total = _count_slots(batch, kept)
-    learnt = [Learnt(torch.zeros((), device=kept.device), 0, 0)] * (int(kept.max()) + 1)
+    weight = 1 / _count_slots(batch, kept)
+    learnt = [Learnt(0.0, 0, 0)] * (int(kept.max()) + 1)
     for segment in segments(kept, size):
         parts = []
         for slots in draft_slots(drafter, batch, segment.kept, segment.right):
             own = slots.wanted & (slots.anchors >= segment.left) if slots.depth == 0 else slots.wanted
-            sequences, columns = own.nonzero(as_tuple=True)
-            positions = slots.anchors[sequences, columns] + slots.depth + 1
-            parts.append(learn(drafter, slots.hidden[sequences, columns], sequences, positions, targets))
-        (torch.stack([part.loss for part in parts]).sum() / total).backward()
-        for depth, part in enumerate(parts):
+            parts.append(Aimed.of(slots.hidden, slots.anchors + slots.depth + 1, own, targets))
+        total, found = learn(drafter, parts, [weight] * len(parts), targets)
+        total.backward()
+        for depth, part in enumerate(found):
             learnt[depth] = learnt[depth].plus(part)
     return learnt
 

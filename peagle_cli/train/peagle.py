@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from peagle_cli.train.attention import Part, attend, causal_parts
 from peagle_cli.train.batch import Batch
-from peagle_cli.train.model import Heads, TrainableDrafter, attend, attend_causally
+from peagle_cli.train.model import TrainableDrafter
 
 
 class Slots(NamedTuple):
@@ -89,17 +90,21 @@ def _run(
     the anchors of a depth are the first ones of the depth before."""
     length = real.shape[1]
     rotation = drafter.rotation(torch.cat([real, *(anchor + d for d, anchor in enumerate(anchors, 1))], 1))
-    mask = drafter.mask(length)
-    rows = [mask[anchor] for anchor in anchors]
+    parts = _parts(drafter.mask(length), anchors)
     for layer in drafter.layer_list[:layers]:
         heads = layer.heads(layer.inputs(embeds, hidden), rotation)
-        real_heads = heads.slots(0, length)
-        mixed = [attend_causally(real_heads)]
-        start, drafts = length, list[Heads]()
-        for row in rows:
-            stop = start + row.shape[1]
-            drafts = [*(earlier.slots(0, stop - start) for earlier in drafts), heads.slots(start, stop)]
-            mixed.append(attend(drafts[-1].queries, real_heads, row, drafts))
-            start = stop
-        hidden = layer.finish(hidden, torch.cat(mixed, 1))
+        hidden = layer.finish(hidden, attend(*heads, parts))
     return hidden
+
+
+def _parts(mask: Tensor, anchors: Sequence[Tensor]) -> list[Part]:
+    """What the real slots, whose mask is `mask` [T, T], and the mask slots of `anchors` see."""
+    length = len(mask)
+    parts = list(causal_parts(mask, 0, length, kept=False))
+    start, own = length, list[int]()
+    for anchor in anchors:
+        own.append(start)
+        stop = start + anchor.shape[1]
+        parts.append(Part(start, stop, length, mask[anchor], tuple(own)))
+        start = stop
+    return parts

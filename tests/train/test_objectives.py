@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from peagle_cli.engine.torch.target import Target
 from peagle_cli.train.conversations import Conversation
-from peagle_cli.train.loss import CHUNK, SoftTargets, learn
+from peagle_cli.train.loss import CHUNK, Aimed, SoftTargets, learn
 from peagle_cli.train.model import TargetHead
 from peagle_cli.train.objectives import backward
 from peagle_cli.train.peagle import sample_kept
@@ -19,18 +19,24 @@ def test_loss_equals_a_plain_soft_cross_entropy(target: Target, conversations: l
     drafter = new_drafter(target, conversations, "eagle3")
     batch = batch_of(target, drafter, conversations[:12])
     head = TargetHead.of(target, drafter.draft_ids)
-    sequences, positions = batch.learnable.nonzero(as_tuple=True)
-    assert len(positions) > CHUNK
-    hidden = torch.randn(len(positions), drafter.norm.shape[0], requires_grad=True)
-    learnt = learn(drafter, hidden, sequences, positions, SoftTargets.of(batch, head))
-    learnt.loss.backward()
-    got = (learnt.loss.detach(), hidden.grad, drafter.lm_head.grad)
+    targets = SoftTargets.of(batch, head)
+    hidden = torch.randn(*batch.ids.shape, drafter.norm.shape[0], requires_grad=True)
+    positions = torch.arange(batch.ids.shape[1]).expand_as(batch.ids) + 1
+    halves = [Aimed.of(hidden, positions, positions % 2 == odd, targets) for odd in (0, 1)]
+    assert len(targets.probs) > CHUNK
+    total, learnt = learn(drafter, halves, [2.0, 3.0], targets)
+    total.backward()
+    got = (hidden.grad, drafter.lm_head.grad)
 
     hidden.grad = drafter.lm_head.grad = None
-    wanted = head.logits(batch.aux[sequences, positions]).softmax(-1)
-    loss = F.cross_entropy(drafter.outputs(hidden) @ drafter.lm_head.t(), wanted, reduction="sum")
-    loss.backward()
-    for mine, plain in zip(got, (loss.detach(), hidden.grad, drafter.lm_head.grad), strict=True):
+    sequences, places = batch.learnable[:, 1:].nonzero(as_tuple=True)
+    wanted = head.logits(batch.aux[sequences, places + 1]).softmax(-1)
+    losses = F.cross_entropy(drafter.outputs(hidden[sequences, places]) @ drafter.lm_head.t(), wanted, reduction="none")
+    odd = (places + 1) % 2
+    (losses * (2 + odd)).sum().backward()
+    sums = [losses.detach()[odd == i].sum().item() for i in (0, 1)]
+    assert [part.loss for part in learnt] == pytest.approx(sums, rel=1e-4)
+    for mine, plain in zip(got, (hidden.grad, drafter.lm_head.grad), strict=True):
         torch.testing.assert_close(mine, plain, rtol=1e-4, atol=1e-4)
 
 
@@ -51,7 +57,7 @@ def test_partition_leaves_gradients_as_they_are(size: int, target: Target, conve
         batch = batch_of(target, drafter, conversations[:6])
         targets = SoftTargets.of(batch, TargetHead.of(target, drafter.draft_ids))
         learnt = backward(drafter, batch, targets, settings, torch.Generator().manual_seed(1))
-        figures.append([(part.slots, part.agreed, round(float(part.loss), 2)) for part in learnt])
+        figures.append([(part.slots, part.agreed, round(part.loss, 2)) for part in learnt])
         gradients.append({name: parameter.grad for name, parameter in drafter.named_parameters()})
     assert figures[0] == figures[1]
     for name, gradient in gradients[0].items():
@@ -80,6 +86,6 @@ def test_a_few_steps_lower_the_loss(method: TrainableMethod, target: Target, con
     for step in range(12):
         optimiser.zero_grad()
         learnt = backward(drafter, batch, targets, Settings(method=method), torch.Generator().manual_seed(step))
-        losses.append(sum(float(part.loss) for part in learnt) / sum(part.slots for part in learnt))
+        losses.append(sum(part.loss for part in learnt) / sum(part.slots for part in learnt))
         optimiser.step()
     assert losses[-1] < losses[0]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from peagle_cli.trace.events import DraftBatch, Event, Started
+from peagle_cli.trace.events import UNKNOWN_ID, DraftBatch, Event, Started
 from peagle_cli.trace.kinds import Place, TokenKind, read
 
 
@@ -23,7 +23,8 @@ class KindAcceptance(msgspec.Struct, frozen=True):
 class AcceptanceByKind:
     """A running fold over the events of one lane, or of replies that follow each other: each begins a new text.
 
-    A drafted token's kind is the one that it would have had in the reply, behind the drafts before it.
+    A drafted token's kind is the one that it would have had in the reply, behind the drafts before it. Steps of which
+    an engine does not tell all drafts are left out: those that it tells are the accepted ones.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -55,6 +56,8 @@ class AcceptanceByKind:
         }
 
     def _add_drafts(self, batch: DraftBatch) -> None:
+        if any(token.id == UNKNOWN_ID for token in batch.drafted):
+            return
         self.positions = max(self.positions, len(batch.drafted))
         place = self._place
         for position, token in enumerate(batch.drafted):

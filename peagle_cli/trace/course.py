@@ -78,6 +78,11 @@ class Course:
     def __len__(self) -> int:
         return len(self._drafts) - 1
 
+    @property
+    def replies(self) -> int:
+        """How many replies it has."""
+        return len(self._replies)
+
     def add(self, event: Event) -> None:
         """Take one more event into account."""
         if isinstance(event, Started):

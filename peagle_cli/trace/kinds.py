@@ -36,7 +36,7 @@ class Marks(NamedTuple):
     """So many backticks or tildes in a row; none of them at all by default."""
 
     char: str = ""
-    count: int = 0
+    length: int = 0
 
 
 class Place(NamedTuple):
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     @property
     def in_code(self) -> bool:
         """Whether a character here would be code."""
-        return bool(self.fence.count or self.span)
+        return bool(self.fence.length or self.span)
 
 
 _PIECES = re.compile(r"`+|~+|\n|[^\S\n]+|[^`~\s]+")
@@ -80,28 +80,28 @@ def read(place: Place, text: str) -> tuple[TokenKind, Place]:
 
 
 def _with_marks(place: Place, marks: str) -> Place:
-    if place.run.count and place.run.char != marks[0]:
+    if place.run.length and place.run.char != marks[0]:
         place = _settled(place, marks)
-    return place._replace(run=Marks(marks[0], place.run.count + len(marks)))
+    return place._replace(run=Marks(marks[0], place.run.length + len(marks)))
 
 
 def _settled(place: Place, following: str) -> Place:
     """The place with its run's meaning known, now that something else follows."""
     run, fence, span = place.run, place.fence, place.span
-    if not run.count:
+    if not run.length:
         return place._replace(begins=place.begins and following.isspace())
-    if fence.count:
-        closes = place.begins and run.char == fence.char and run.count >= fence.count and following.isspace()
+    if fence.length:
+        closes = place.begins and run.char == fence.char and run.length >= fence.length and following.isspace()
         return Place(fence=Marks() if closes else fence, begins=False)
     if _opens_block(place):
         return Place(fence=run, begins=False)
     if run.char == "`":
-        span = 0 if run.count == span else span or run.count
+        span = 0 if run.length == span else span or run.length
     return Place(span=span, begins=False)
 
 
 def _opens_block(place: Place) -> bool:
-    return place.begins and not place.fence.count and place.run.count >= _FENCE
+    return place.begins and not place.fence.length and place.run.length >= _FENCE
 
 
 def _kind(text: str) -> TokenKind:

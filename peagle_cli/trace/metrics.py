@@ -126,6 +126,11 @@ class Metrics:
         """For each draft position, the share of drafts reaching it that accepted it and all before it."""
         return tuple(p / n for p, n in zip(self._passed, self._reached, strict=True))
 
+    @property
+    def drafts_per_position(self) -> tuple[int, ...]:
+        """For each draft position, the number of drafts reaching it: what its acceptance is a share of."""
+        return tuple(self._reached)
+
     def summary(self) -> Summary:
         """All figures as of now."""
         return Summary(

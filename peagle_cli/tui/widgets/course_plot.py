@@ -1,0 +1,83 @@
+"""How a figure changed over the steps of a reply or a conversation, as a plot."""
+
+from collections.abc import Callable
+from math import ceil
+
+from textual.color import Color
+from textual_plotext import PlotextPlot
+
+from peagle_cli.trace.course import Course, Stretch
+
+Figure = Callable[[Stretch], float | None]
+
+WINDOW = 8
+"""A point is the figure over at least so many steps, the last of which is the point's."""
+
+_POINTS_PER_CELL = 2
+_MARKS_AT_MOST = 12
+_Run = list[tuple[int, float]]
+
+
+class CoursePlot(PlotextPlot):
+    """`figure` of a course, step by step; a vertical line wherever depth or method changed or a reply began.
+
+    A redraw takes some milliseconds: callers show it a few times a second at most.
+    """
+
+    theme = "textual-clear"  # leaves canvas and ticks to the style sheet
+
+    def __init__(self, figure: Figure, digits: int, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._figure = figure
+        self._digits = digits
+        self._drawn: tuple[Course, int] | None = None
+
+    def show_course(self, course: Course, end: int) -> None:
+        """Plot the first `end` steps of this course."""
+        if (now := (course, end)) == self._drawn:
+            return
+        self._drawn = now
+        plot = self.plt
+        plot.clear_figure()
+        plot.frame(False)
+        runs = self._runs(course, end)
+        if runs:
+            for run in runs:
+                steps, values = zip(*run, strict=True)
+                plot.plot(steps, values, marker="braille", color=self._color("token-accepted"))
+            marks = [segment.begin + 1 for segment in course.segments if 0 < segment.begin < end]
+            for mark in marks if len(marks) <= _MARKS_AT_MOST else ():
+                plot.vline(mark, color=self._color("accent"))
+            self._scale(max(value for run in runs for _, value in run), end)
+        self.refresh()
+
+    def _runs(self, course: Course, end: int) -> list[_Run]:
+        """The points, in runs without a gap."""
+        count = min(end, _POINTS_PER_CELL * max(1, self.size.width))
+        runs: list[_Run] = []
+        gap = True
+        for i in range(count):
+            until = ceil((i + 1) * end / count)
+            value = self._figure(course.stretch(max(0, until - max(WINDOW, end // count)), until))
+            if value is None:
+                gap = True
+            elif gap:
+                runs.append([(until, value)])
+                gap = False
+            else:
+                runs[-1].append((until, value))
+        return runs
+
+    def _scale(self, largest: float, end: int) -> None:
+        plot = self.plt
+        plot.ylim(0, largest * 1.05)
+        plot.yticks([0, largest], ["0", f"{largest:.{self._digits}f}"])
+        plot.xlim(1, max(2, end))
+        plot.xticks([1, max(2, end)], ["1", f"{end}"])
+
+    def on_resize(self) -> None:
+        """Plot for the new width at the next call."""
+        self._drawn = None
+
+    def _color(self, variable: str) -> tuple[int, int, int]:
+        return Color.parse(self.app.theme_variables[variable]).rgb

@@ -72,10 +72,11 @@ _LEGEND = (
 
 
 class Transcript:
-    """A conversation as spans, in reading order."""
+    """A conversation as spans, in reading order. `batches` has the span with which each batch begins."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
+        self.batches: list[int] = []
         self._reply = -1
         self._column = 0  # of the reply's own text, for tab stops
         self._changes: dict[str, Changed] = {}
@@ -117,6 +118,7 @@ class Transcript:
         for changed in self._changes.values():
             self._add(" " + f"── {changed.words} ──".translate(_UNBROKEN), Kind.CHANGE)
         self._changes.clear()
+        self.batches.append(len(self.spans))
         tokens, rejected = batch.tokens, batch.rejected
         if not any(token.text for token in (*tokens, *rejected)):
             return

@@ -28,7 +28,7 @@ def config() -> Path:
 
 
 def data() -> Path:
-    """Recorded sessions. `PEAGLE_DATA_DIR` moves it."""
+    """Recorded sessions, and the history of prompts. `PEAGLE_DATA_DIR` moves it."""
     return _place("PEAGLE_DATA_DIR", platformdirs.user_data_dir(APP))
 
 
@@ -37,15 +37,20 @@ def sessions() -> Path:
     return data() / "sessions"
 
 
+def prompts() -> Path:
+    """What was written in the prompt."""
+    return data() / "prompts.jsonl"
+
+
 def logs() -> Path:
     """One log file per engine process. `PEAGLE_LOG_DIR` moves it."""
     return _place("PEAGLE_LOG_DIR", platformdirs.user_log_dir(APP))
 
 
 def tap(port: int) -> Path:
-    """Where the tap of a server on this port of this machine listens, unless it is told otherwise: a folder of one's
-    own. `PEAGLE_RUNTIME_DIR` moves it."""
-    return _place("PEAGLE_RUNTIME_DIR", platformdirs.user_runtime_dir(APP)) / f"tap-{port}"
+    """Where the tap of a vLLM server on this port of this machine listens, unless it is told otherwise."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")  # one's own, as the cache is
+    return (Path(runtime) / APP if runtime else cache()) / f"tap-{port}"
 
 
 def nearest_existing(place: Path) -> Path:

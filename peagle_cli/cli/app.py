@@ -23,6 +23,7 @@ from peagle_cli.cli.models import models
 from peagle_cli.cli.profile import profile
 from peagle_cli.cli.replay import replay
 from peagle_cli.cli.sessions import sessions
+from peagle_cli.cli.tap import tap
 from peagle_cli.cli.train import train
 from peagle_cli.errors import EXIT_RUNTIME, PeagleError
 from peagle_cli.text import printable
@@ -77,6 +78,7 @@ app.command()(sessions)
 app.command()(replay)
 app.command()(export)
 app.command()(doctor)
+app.command()(tap)
 app.command()(locate)
 app.add_typer(train, name="train")
 

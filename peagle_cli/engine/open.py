@@ -18,6 +18,8 @@ def start_engine(spec: EngineSpec) -> Opening:
         if spec.flags:
             raise BadInputError("Flags behind -- are for vLLM's server.", "Add --engine vllm, or leave them out.")
         return ProcessOpening(spec)
+    if spec.dtype == "int4":
+        raise BadInputError("4-bit weights are the embedded engine's.", "Leave --dtype out, or --engine.")
     # Here, not above: who talks to the embedded engine needs nothing of ZeroMQ.
     from peagle_cli.engine.vllm.opening import VllmOpening  # noqa: PLC0415
 

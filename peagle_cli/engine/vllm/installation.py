@@ -33,6 +33,15 @@ class Installation(msgspec.Struct, frozen=True):
     version: str
     cpu: bool
 
+    def gpu_memory(self) -> int:
+        """Bytes of memory of the smallest GPU here; 0 where none is found."""
+        ask = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
+        try:
+            told = subprocess.run(ask, capture_output=True, check=True, timeout=60, text=True).stdout
+            return min(int(line) for line in told.split()) * 2**20
+        except (OSError, ValueError, subprocess.SubprocessError):
+            return 0
+
 
 class _Found(msgspec.Struct):
     distribution: str | None = None

@@ -42,7 +42,7 @@ class Plan(msgspec.Struct, frozen=True):
     """A server to start, that serves `target` as `name`.
 
     `depth` is the number of tokens to draft per step; None for `drafter` means no speculation; `method` is what people
-    call the two. `flags` are for vLLM, and come last.
+    call the two. `gpu_share` is the part of a GPU's memory that it may take. `flags` are for vLLM, and come last.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Plan(msgspec.Struct, frozen=True):
     drafter: Drafter | None
     depth: int
     dtype: str | None = None
+    gpu_share: float | None = None
     flags: tuple[str, ...] = ()
 
     @property
@@ -148,6 +149,8 @@ def command(plan: Plan, installation: Installation, port: int) -> list[str]:
     batch = int(preflight.value_of(plan.flags, "--max-num-seqs") or CPU_BATCH)
     if installation.cpu:
         arguments += ["--enforce-eager", "--max-num-seqs", str(batch)]
+    if plan.gpu_share is not None:
+        arguments += ["--gpu-memory-utilization", f"{plan.gpu_share:.3g}"]
     if plan.drafter:
         if plan.drafter.context and preflight.value_of(plan.flags, "--max-model-len") is None:
             longest = _context(plan)

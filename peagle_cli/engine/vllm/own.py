@@ -35,6 +35,7 @@ DEPTH = max(PUBLISHED_DEPTHS.values())
 _OVERHEAD = 2_000_000_000  # bytes of memory that a server takes beside weights and cache
 _GONE_S = 5.0  # for a server that broke off to be seen to have ended
 _GPU_SHARE = 0.9  # of a GPU's memory: what vLLM takes unless told otherwise
+_ROOM = 1.5  # times its weights: what a server on a GPU needs to be of use
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -144,6 +145,7 @@ class OwnServers:
                 drafter=drafter,
                 depth=self._depth(method),
                 dtype=self._spec.dtype,
+                gpu_share=None if self._installation.cpu else self._gpu_share(),
                 flags=self._spec.flags,
             )
             launch = Launch(plan, self._installation)
@@ -181,13 +183,28 @@ class OwnServers:
 
     def _fits(self, method: Method) -> bool:
         if not self._installation.cpu:
-            share = float(preflight.value_of(self._spec.flags, "--gpu-memory-utilization") or _GPU_SHARE)
-            return share * (len(self._running) + 1) <= 1
-        folders = [self._target, *(drafter.folder for drafter in (self._drafters.get(method),) if drafter)]
-        weights = sum(path.stat().st_size for folder in folders for path in folder.glob("*.safetensors"))
+            return self._gpu_share() * (len(self._running) + 1) <= 1
         cache = float(os.environ.get("VLLM_CPU_KVCACHE_SPACE") or 1) * 2**30
         free = _memory_available()
-        return free is None or weights + cache + _OVERHEAD < free
+        return free is None or self._weights(method) + cache + _OVERHEAD < free
+
+    def _gpu_share(self) -> float:
+        """The share of a GPU's memory that each server gets: what the flags say, an equal part of all where the servers
+        of all methods fit beside each other, or what vLLM takes for one."""
+        told = preflight.value_of(self._spec.flags, "--gpu-memory-utilization")
+        if told:
+            return float(told)
+        methods: tuple[Method, ...] = ("none", *self._drafters)
+        total = self._installation.gpu_memory() * int(
+            preflight.value_of(self._spec.flags, "--tensor-parallel-size") or 1
+        )
+        part = _GPU_SHARE / len(methods)
+        return part if all(self._weights(method) * _ROOM < part * total for method in methods) else _GPU_SHARE
+
+    def _weights(self, method: Method) -> int:
+        """Bytes of the weights that a server for `method` loads."""
+        folders = [self._target, *(drafter.folder for drafter in (self._drafters.get(method),) if drafter)]
+        return sum(path.stat().st_size for folder in folders for path in folder.glob("*.safetensors"))
 
     def _describe(self, hello: wire.Hello) -> EngineInfo:
         return EngineInfo(

@@ -11,9 +11,11 @@ from peagle_cli.engine.protocol import LaneSetting
 from peagle_cli.recording.format import Header
 from peagle_cli.recording.recording import Recording, Run
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
+from peagle_cli.trace.tally import Tally
 from peagle_cli.tui.conversation import Reply
 from peagle_cli.tui.model import Kind, Transcript
 from peagle_cli.tui.race import Runner
+from peagle_cli.tui.survey import Survey, Track
 
 BETWEEN_REQUESTS_S = 1.5
 """How long the end of a request stays before the next begins; the user's own pauses are not replayed."""
@@ -35,8 +37,9 @@ class Moment(NamedTuple):
 class Playback:
     """`position` is the number of events that have happened, of `length`.
 
-    A request with one lane is a turn of the conversation in `transcript`, with its `reply`. One with several is a race
-    between `runners`, which are empty otherwise. `run` is the request in view, None before the first.
+    A request with one lane is a turn of the conversation in `transcript`, with its `reply`; `tally` is what the turns
+    came to so far. One with several is a race between `runners`, which are empty otherwise. `run` is the request in
+    view, None before the first. `survey` looks ahead.
     """
 
     def __init__(self, recording: Recording, max_idle: float) -> None:
@@ -44,6 +47,7 @@ class Playback:
         self.position = 0
         self._moments = _moments(recording, max_idle)
         self._times = [moment.at_s for moment in self._moments]
+        self.survey = Survey([(moment.run, moment.place) for moment in self._moments])
         self._restart()
 
     @property
@@ -96,9 +100,10 @@ class Playback:
         earlier = range(self.position - 1, -1, -1)
         return next((i for i in earlier if _is_step(self._moments[i].event)), 0)
 
-    def marks(self) -> list[float]:
-        """The seconds at which requests begin, and depth or method change."""
-        return [at_s for run, place, at_s in self._moments if not place or isinstance(run[place], Changed)]
+    def track(self, runner: Runner) -> Track:
+        """All that is known of a lane of the race in view."""
+        assert self.run is not None
+        return self.survey.track(self.run, next(lane for lane, each in self._lanes.items() if each is runner))
 
     def _behind(self, wanted: Callable[[Event], bool]) -> int:
         later = range(self.position, self.length)
@@ -113,6 +118,7 @@ class Playback:
         self.run: Run | None = None
         self.reply: Reply | None = None
         self.runners: list[Runner] = []
+        self.tally = Tally()
         self.transcript = Transcript()
         self.transcript.add_legend()
         self._lanes: dict[str, Runner] = {}
@@ -146,6 +152,7 @@ class Playback:
 
     def _add_to_turn(self, event: Event, reply: Reply) -> None:
         reply.add(event)
+        self.tally.add(event)
         match event:
             case DraftBatch():
                 self.transcript.add_batch(event)

@@ -24,16 +24,18 @@ _SUBJECT = Binding.Group("of", compact=True)
 class Subject(NamedTuple):
     """What the page can tell about: a reply, a conversation, a lane of a race.
 
-    `average` is what its acceptance is held against; None for nothing.
+    `average` is what its acceptance is held against; None for nothing. `first` is the number of its first batch in the
+    text beside which it is shown.
     """
 
     name: str
     tally: Tally
     average: Metrics | None = None
+    first: int = 0
 
 
 class Place(NamedTuple):
-    """A batch of a subject."""
+    """A batch of a subject, as it is counted in the text."""
 
     subject: str
     batch: int
@@ -154,7 +156,8 @@ class FiguresScreen(Screen[Place | None]):
     def action_go_there(self) -> None:
         """Close, and show the step under the cursor in the text."""
         if self._strip.cursor is not None:
-            self.dismiss(Place(self._subjects()[self._shown].name, self._strip.cursor))
+            subject = self._subjects()[self._shown]
+            self.dismiss(Place(subject.name, subject.first + self._strip.cursor))
 
     @property
     def _strip(self) -> CourseStrip:

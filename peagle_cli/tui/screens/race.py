@@ -72,6 +72,7 @@ class RaceScreen(Screen[LaneSetting | None]):
     goes on when the race is over; without one, leaving ends the program with the report.
     """
 
+    AUTO_FOCUS = ""  # the keys are the screen's until someone goes to a timeline
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "p", "photo_finish", "photo finish", tooltip="The last round again, in true proportion", id="race.photo"

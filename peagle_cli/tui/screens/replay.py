@@ -11,7 +11,9 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from peagle_cli.tui.playback import Playback
+from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
 from peagle_cli.tui.screens.help import HelpScreen
+from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.lane import LanePane, LaneText, lay_out_lanes
 from peagle_cli.tui.widgets.replay_header import ReplayHeader
@@ -23,6 +25,7 @@ _FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
 _SPEEDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _JUMP_S = 5.0
 _EVENTS_PER_FRAME = 1000  # what seeking may add without the screen seeming to hang
+_EVENTS_AHEAD_PER_FRAME = 400
 _STEP = Binding.Group("step", compact=True)
 _SPEED = Binding.Group("speed", compact=True)
 _JUMP = Binding.Group("5 s", compact=True)
@@ -34,6 +37,7 @@ class ReplayScreen(Screen[None]):
     `hosted` says that there is a screen to go back to.
     """
 
+    AUTO_FOCUS = ""  # the keys are the screen's until someone goes to a timeline
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "play, pause", tooltip="Play, pause", id="replay.play"),
         Binding("left,comma", "step_back", "back", tooltip="A step back", id="replay.back", group=_STEP),
@@ -45,6 +49,8 @@ class ReplayScreen(Screen[None]):
         Binding("shift+right", "jump(1)", "5 s on", show=False, id="replay.later", group=_JUMP),
         Binding("home", "go_to(0)", "To the beginning", show=False, id="replay.begin"),
         Binding("end", "go_to(1)", "To the end", show=False, id="replay.end"),
+        Binding("t", "timeline", "timeline", tooltip="Along the timeline", show=False, id="replay.timeline"),
+        Binding("f", "figures", "figures", tooltip="Timeline and figures", id="replay.figures"),
         Binding("r", "rejected", "rejected", tooltip="Show, hide rejected drafts", id="replay.rejected"),
         Binding("up", "scroll(-1)", "A line up", show=False, id="replay.up"),
         Binding("down", "scroll(1)", "A line down", show=False, id="replay.down"),
@@ -70,13 +76,14 @@ class ReplayScreen(Screen[None]):
         self._runners = playback.runners
 
     def compose(self) -> ComposeResult:
-        """As the chat, or as the race, depending on what is replayed; below them the timeline."""
+        """As the chat, or as the race, depending on what is replayed; below them the timeline and the clock."""
         yield ReplayHeader(self.playback, id="header")
         yield Figures(id="strip")
         with Horizontal(id="talk"):
             yield LaneText(id="transcript")
             yield Side(id="side")
         yield Container(id="lanes")
+        yield CourseStrip(id="course")
         yield Timeline(self.playback, id="timeline")
         yield Footer()
 
@@ -94,8 +101,12 @@ class ReplayScreen(Screen[None]):
 
     def _tick(self) -> None:
         self._frame += 1
+        self._look_ahead()
         if self._target is not None:
             self._approach(self._target)
+            return
+        if not self.playing:
+            self._play(False)
             return
         now = monotonic()
         self._seconds += (now - self._last) * self._speed
@@ -106,6 +117,14 @@ class ReplayScreen(Screen[None]):
         if self._seconds >= self.playback.seconds:
             self._play(False)
         self.show()
+
+    def _look_ahead(self) -> None:
+        """Learn a little more of what is to come, for the timeline."""
+        survey = self.playback.survey
+        if not survey.complete:
+            survey.advance(_EVENTS_AHEAD_PER_FRAME)
+            self.query_one(Timeline).redraw()
+            self._show_course()
 
     # What the user asks for
 
@@ -146,6 +165,21 @@ class ReplayScreen(Screen[None]):
     def _sought(self, message: Timeline.Sought) -> None:
         self._go_to(message.seconds)
 
+    @on(CourseStrip.Moved)
+    def _looked_at(self, message: CourseStrip.Moved) -> None:
+        if message.strip.id == "course":
+            self.seek(self.playback.survey.turns.behind[message.batch])
+        elif runner := next(pane.runner for pane in self.query(LanePane) if message.strip in pane.query("*")):
+            self.seek(self.playback.track(runner).behind[message.batch])
+
+    def action_timeline(self) -> None:
+        """Go to the timeline, of the first lane in a race; Tab goes on to the next."""
+        self.query("LanePane CourseStrip" if self.playback.runners else "#course").first(CourseStrip).focus()
+
+    def action_figures(self) -> None:
+        """The timeline and the figures, of this reply and of the conversation, or of the race's lanes."""
+        self.app.push_screen(FiguresScreen(self._subjects, lambda: self.playing), self._go_to_place)
+
     def action_rejected(self) -> None:
         """Show the rejected drafts in place, or the replies alone."""
         for view in self.query(LaneText):
@@ -157,7 +191,7 @@ class ReplayScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The keys."""
-        self.app.push_screen(HelpScreen(self.BINDINGS, prompt=False))
+        self.app.push_screen(HelpScreen([*self.BINDINGS, *CourseStrip.BINDINGS], prompt=False))
 
     def action_leave(self) -> None:
         """End the replay."""
@@ -171,6 +205,24 @@ class ReplayScreen(Screen[None]):
         position = min(max(position, 0), self.playback.length)
         self._play(False)
         self._approach((position, self.playback.seconds_at(position)))
+
+    def _subjects(self) -> list[Subject]:
+        playback, whole = self.playback, self.playback.tally
+        if playback.runners:
+            return [Subject(runner.name, runner.reply.tally) for runner in playback.runners]
+        conversation = Subject("the conversation", whole)
+        if (reply := playback.reply) is None:
+            return [conversation]
+        first = len(whole.course) - len(reply.tally.course)
+        return [Subject("this reply", reply.tally, whole.metrics, first), conversation]
+
+    def _go_to_place(self, place: Place | None) -> None:
+        """Go to a batch that was chosen on the page of figures."""
+        if place is None:
+            return
+        runner = next((runner for runner in self.playback.runners if runner.name == place.subject), None)
+        track = self.playback.track(runner) if runner else self.playback.survey.turns
+        self.seek(track.behind[place.batch])
 
     def _go_to(self, seconds: float) -> None:
         """Go to a time, and play on if it was playing."""
@@ -191,7 +243,7 @@ class ReplayScreen(Screen[None]):
     def _play(self, on: bool) -> None:
         self.playing = on
         self._last = monotonic()
-        moving = on or self._target is not None
+        moving = on or self._target is not None or not self.playback.survey.complete
         (self._timer.resume if moving else self._timer.pause)()
 
     # What is shown
@@ -232,16 +284,28 @@ class ReplayScreen(Screen[None]):
         if self._due(_FRAMES_PER_FIGURES):
             side.show_figures(reply)
             self.query_one("#strip", Figures).show(reply)
-            for pane in self.query(LanePane):
-                pane.show_figures()
+            self._show_course()
         if self._due(_FRAMES_PER_PLOT):
             side.show_course(reply)
+
+    def _show_course(self) -> None:
+        self.query_one("#course", CourseStrip).show_course(
+            self.playback.survey.turns.course, len(self.playback.tally.course)
+        )
+        for pane in self.query(LanePane):
+            if pane.runner in self.playback.runners:
+                pane.show_figures(self.playback.track(pane.runner).course)
 
     def _due(self, frames: int) -> bool:
         return not self.playing or self._frame % frames == 0
 
     def _show_lanes(self) -> None:
         self._runners = self.playback.runners
+        panes = list(self.query(LanePane))
+        if panes and [pane.runner.setting for pane in panes] == [runner.setting for runner in self._runners]:
+            for pane, runner in zip(panes, self._runners, strict=True):
+                pane.show_runner(runner)
+            return
         self.set_class(bool(self._runners), "-race")
         lanes = self.query_one("#lanes", Container)
         lanes.remove_children()

@@ -2,10 +2,13 @@
 
 from typing import Protocol
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
+from peagle_cli.trace.course import Course
 from peagle_cli.tui.race import Runner
+from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.transcript import TranscriptView
 
@@ -56,6 +59,11 @@ class LaneFigures(Panel):
         self._field = field
         self._runner = runner
 
+    def show_runner(self, runner: Runner) -> None:
+        """Show another runner."""
+        self._runner = runner
+        self.redraw()
+
     def draw(self) -> list[Pieces]:
         """Draw it."""
         name = self.ink(self._runner.name.ljust(_NAME), "hero" if self._runner.finished else "title")
@@ -105,33 +113,50 @@ class LanePane(Vertical):
 
     def __init__(self, field: Field, runner: Runner) -> None:
         super().__init__()
-        self._runner = runner
+        self.runner = runner
         self._shown = runner.transcript
         self._spans = 0
         self._figures = LaneFigures(field, runner)
+        self._course = CourseStrip()
         self._text = LaneText()
 
     def compose(self) -> ComposeResult:
-        """Figures above the text."""
+        """Figures and timeline above the text."""
         yield self._figures
+        yield self._course
         yield self._text
 
     def on_mount(self) -> None:
         """Show the reply as it is."""
         self._text.show(self._shown)
 
+    def show_runner(self, runner: Runner) -> None:
+        """Show another runner of the same setting."""
+        self.runner = runner
+        self._figures.show_runner(runner)
+
     def show_text(self) -> None:
         """Show what the reply has got since the last call."""
         if not self.is_mounted:
             return
-        if self._runner.transcript is not self._shown:
-            self._shown = self._runner.transcript
+        if self.runner.transcript is not self._shown:
+            self._shown = self.runner.transcript
             self._spans = len(self._shown.spans)
             self._text.show(self._shown)
         elif len(self._shown.spans) > self._spans:
             self._spans = len(self._shown.spans)
             self._text.update()
 
-    def show_figures(self) -> None:
-        """Show the figures as of now."""
+    def show_figures(self, whole: Course | None = None) -> None:
+        """Show figures and timeline as of now; `whole` is the timeline of a reply that is known to its end."""
         self._figures.redraw()
+        course = self.runner.reply.tally.course
+        if whole is None:
+            self._course.show_course(course)
+        else:
+            self._course.show_course(whole, len(course))
+
+    @on(CourseStrip.Moved)
+    def _looked_at(self, message: CourseStrip.Moved) -> None:
+        if message.batch < len(self._shown.batches):
+            self._text.show_batch(message.batch)

@@ -22,7 +22,6 @@ class Timeline(Panel):
     def __init__(self, playback: Playback, id: str | None = None) -> None:
         super().__init__(id=id)
         self._playback = playback
-        self._marks = playback.marks()
         self._now = (0.0, 1.0, False)  # seconds, speed, playing
 
     def show_now(self, seconds: float, speed: float, playing: bool) -> None:
@@ -53,7 +52,7 @@ class Timeline(Panel):
     def _bar(self, seconds: float) -> Pieces:
         room = self._room()
         done = self._column(seconds, room)
-        marked = {self._column(mark, room) for mark in self._marks}
+        marked = {self._column(self._playback.seconds_at(mark), room) for mark in self._playback.survey.marks}
         return [
             self.ink(
                 "┿" if i in marked and i < done else "┼" if i in marked else "━" if i < done else "─", _ink(i < done)

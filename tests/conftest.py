@@ -8,6 +8,7 @@ import pytest
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.models import store
+from peagle_cli.tui.screens import tour
 from tests import recordings, tiny
 
 
@@ -16,6 +17,7 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests record does not go to the user's sessions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PEAGLE_DATA_DIR", str(tmp_path_factory.mktemp("data")))
+        tour.remember()  # it opens by itself only once
         yield
 
 

@@ -37,7 +37,7 @@ class PeagleApp(App[Result | PeagleError]):
     opened."""
 
     TITLE = "peagle"
-    CSS_PATH: ClassVar = ["styles.tcss", "race.tcss", "replay.tcss", "figures.tcss"]
+    CSS_PATH: ClassVar = ["styles.tcss", "race.tcss", "replay.tcss", "figures.tcss", "words.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+t", "next_theme", "theme", show=False, id="app.theme"),
     ]

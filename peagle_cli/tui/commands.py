@@ -36,6 +36,13 @@ COMMANDS = (
     Command("race", "race", "race all drafters on the last prompt"),
     Command("clear", "clear", "begin a new conversation"),
     Command("rejected", "rejected", "show rejected drafts, also those behind them, or none"),
+    Command("view", "view", "the answer as it is meant to be read, or its tokens again"),
+    Command("copy", "copy", "copy the answer, or a block of its code", "WHAT", ("answer", "code")),
+    Command("search", "search", "search the transcript"),
+    Command("edit", "edit_prompt", "write the prompt in your editor"),
+    Command("tour", "tour", "how it works, with steps of this session"),
+    Command("timeline", "timeline", "go along the steps of the conversation"),
+    Command("figures", "figures", "timeline and figures, of this reply and of the conversation"),
     Command("theme", "theme", "next theme"),
     Command("restart", "restart", "start the engine again"),
     Command("help", "help", "what the screen shows, and its keys"),
@@ -63,25 +70,6 @@ def parse(line: str) -> Invocation:
     if command.choices and argument not in command.choices:
         raise BadInputError(f"/{name} takes one of {', '.join(command.choices)}.")
     return Invocation(command, argument)
-
-
-def matching(line: str) -> list[Command]:
-    """The commands that a line being typed can become; none when it is not a command."""
-    if not line.startswith("/") or "\n" in line:
-        return []
-    name, space, _ = line[1:].partition(" ")
-    return [c for c in COMMANDS if (c.name == name and c.argument if space else c.name.startswith(name))]
-
-
-def completion(line: str) -> str:
-    """What to add to a line being typed for the first command it can become; empty when nothing fits."""
-    fits = matching(line)
-    if not fits:
-        return ""
-    name, space, argument = line[1:].partition(" ")
-    if not space:
-        return fits[0].name[len(name) :] + (" " if fits[0].argument else "")
-    return next((choice[len(argument) :] for choice in fits[0].choices if choice.startswith(argument)), "")
 
 
 def invocations(deepest: int) -> Iterator[tuple[str, str, str]]:

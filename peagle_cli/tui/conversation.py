@@ -5,6 +5,8 @@ what is shown of them is made safe elsewhere.
 """
 
 from collections import deque
+from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +27,8 @@ from peagle_cli.trace.events import (
     Method,
     Started,
 )
-from peagle_cli.trace.metrics import Metrics, RollingSpeed
+from peagle_cli.trace.metrics import RollingSpeed
+from peagle_cli.trace.tally import Tally
 from peagle_cli.tui.options import ChatOptions
 
 RECENT_BATCHES = 100
@@ -51,7 +54,8 @@ class Reply:
     def __init__(self, setting: LaneSetting) -> None:
         self.setting = setting
         self._words: list[str] = []
-        self.metrics = Metrics()
+        self.tally = Tally()
+        self.metrics = self.tally.metrics
         self.speed: float | None = None
         self.speeds: list[tuple[float, float]] = []
         self.changes: list[float] = []
@@ -66,7 +70,7 @@ class Reply:
 
     def add(self, event: Event) -> None:
         """Take in the lane's next event."""
-        self.metrics.add(event)
+        self.tally.add(event)
         match event:
             case Started():
                 self.setting = LaneSetting(event.lane, event.method, event.depth)
@@ -101,6 +105,13 @@ class Reply:
         due = not self.speeds or batch.clock_s - self.speeds[-1][0] >= _SAMPLE_S
         if self.speed is not None and due:
             self.speeds.append((batch.clock_s, self.speed))
+
+
+class Exchange(NamedTuple):
+    """A prompt and its answer, as they came; the answer may still be growing."""
+
+    prompt: str
+    answer: str
 
 
 class Conversation:
@@ -247,6 +258,18 @@ class Conversation:
         """Begin a new conversation."""
         self._turns.clear()
         self.reply = None
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Prompts that have an answer, oldest first."""
+        turns = [*self._turns]
+        if self._asked() and self.reply is not None and self.reply.text:
+            turns.append(Message("assistant", self.reply.text))
+        return [
+            Exchange(asked.content, answer.content)
+            for asked, answer in pairwise(turns)
+            if (asked.role, answer.role) == ("user", "assistant")
+        ]
 
     def _asked(self) -> bool:
         """Whether there is a prompt that was asked here: a conversation that is continued begins with a reply."""

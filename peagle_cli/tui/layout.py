@@ -18,12 +18,14 @@ _EMOJI_STYLE = "\ufe0f"
 
 
 class Fragment(NamedTuple):
-    """A part of a span within one row, `width` cells wide; `span` is its index in the transcript."""
+    """A part of a span within one row, `width` cells wide; `span` is its index in the transcript, `start` the place of
+    its first character in the span's text."""
 
     text: str
     width: int
     kind: Kind
     span: int
+    start: int
 
 
 Row = list[Fragment]
@@ -42,6 +44,7 @@ class Layout:
         self.rows: list[Row] = [[]]
         self._first_spans = [0]  # the span in which each row begins
         self._next_span = 0
+        self._start = 0  # in the text of that span, of what is added next
         self._used = 0  # cells in the last row
         self._word = 0  # where in the last row its last word begins
         self._word_width = 0
@@ -67,11 +70,26 @@ class Layout:
         begins = row < len(self.rows) and self._first_spans[row] == span
         return row if begins else row - 1
 
+    def row_of(self, span: int, offset: int) -> int:
+        """The row that shows the character at `offset` of the text of `span`; the nearest one where none does."""
+        row = max(0, self.row_at(span) - 1)  # the span may have begun in the row before
+        for later in range(row, len(self.rows)):
+            if self._first_spans[later] > span:
+                break
+            if any(part.span == span and part.start <= offset for part in self.rows[later]):
+                row = later
+        return row
+
     def _push(self, span: Span) -> None:
+        end = 0
         for number, line in enumerate(span.text.split("\n")):
             if number:
                 self._break()
-            for text, width, wide in _chunks(self._joined(line)):
+            rest = self._joined(line)
+            end += len(line) + 1
+            start = end - 1 - len(rest)
+            for text, width, wide in _chunks(rest):
+                self._start, start = start, start + len(text)
                 if text[0] == " ":
                     self._add_spaces(width, span.kind)
                 elif wide:
@@ -125,7 +143,8 @@ class Layout:
         self._word_width = 0
 
     def _append(self, text: str, width: int, kind: Kind) -> None:
-        self.rows[-1].append(Fragment(text, width, kind, self._next_span))
+        self.rows[-1].append(Fragment(text, width, kind, self._next_span, self._start))
+        self._start += len(text)
         self._used += width
 
     def _break(self) -> None:

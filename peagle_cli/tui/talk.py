@@ -8,7 +8,9 @@ from peagle_cli.engine.protocol import Command, Message, Pause, Request, Resume,
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
+from peagle_cli.trace.tally import Tally
 from peagle_cli.tui.conversation import Conversation
+from peagle_cli.tui.lesson import Lesson
 from peagle_cli.tui.model import Kind, Transcript
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
@@ -16,7 +18,8 @@ from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Sess
 
 class Talk:
     """`waiting` is the prompt that is asked as soon as the engine is ready, `loading` how far the engine has come,
-    `paused` whether it is held between two steps."""
+    `paused` whether it is held between two steps, `tally` what all replies in the transcript came to, `lesson` what all
+    replies so far can teach."""
 
     def __init__(self, options: ChatOptions) -> None:
         self.session = Session(options.spec, options.record, options.continues)
@@ -24,6 +27,8 @@ class Talk:
         self.waiting: str | None = None
         self.loading: Progress | None = None
         self.paused = False
+        self.lesson = Lesson("this session")
+        self.tally = Tally()
         self.transcript = _new_transcript()
         for turn in options.history:
             self._add_earlier(turn)
@@ -107,6 +112,7 @@ class Talk:
         self.stop()
         self.waiting = None
         self.conversation.clear()
+        self.tally = Tally()
         self.transcript = _new_transcript()
 
     def _add_earlier(self, turn: Message) -> None:
@@ -135,6 +141,8 @@ class Talk:
         if reply is None:  # it was cleared away
             return
         reply.add(event)
+        self.tally.add(event)
+        self.lesson.add(event)
         match event:
             case DraftBatch():
                 self.transcript.add_batch(event)

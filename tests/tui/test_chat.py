@@ -233,11 +233,15 @@ async def test_completes_commands_and_recalls_prompts() -> None:
         await driver.pilot.pause()
         wanted = driver.screen._talk.conversation.wanted
         assert wanted is not None and wanted.depth == 2
-        await driver.type("draft")
         await driver.press("up", "up")
         assert driver.prompt.text == "First"
         await driver.press("down", "down")
-        assert driver.prompt.text == "draft"
+        assert driver.prompt.text == ""
+        await driver.type("Fi")
+        await driver.press("up")
+        assert driver.prompt.text == "First"
+        await driver.press("down")
+        assert driver.prompt.text == "Fi"
 
 
 @pytest.mark.usefixtures("ready")

@@ -1,9 +1,9 @@
-"""Slash commands: what is typed, what it can still become, and that the screen has an action for each."""
+"""Slash commands: what is typed, and that the screen has an action for each."""
 
 import pytest
 
 from peagle_cli.errors import BadInputError
-from peagle_cli.tui.commands import COMMANDS, completion, invocations, matching, parse
+from peagle_cli.tui.commands import COMMANDS, invocations, parse
 from peagle_cli.tui.screens.chat import ChatScreen
 
 
@@ -17,29 +17,6 @@ def test_takes_commands_with_their_arguments() -> None:
 def test_says_what_is_wrong_with_others(line: str) -> None:
     with pytest.raises(BadInputError):
         parse(line)
-
-
-@pytest.mark.parametrize(
-    ("line", "rest"),
-    [
-        ("/de", "pth "),
-        ("/depth ", ""),
-        ("/m", "ethod "),
-        ("/method e", "agle3"),
-        ("/stop", ""),
-        ("/x", ""),
-        ("depth", ""),
-        ("", ""),
-    ],
-)
-def test_completes(line: str, rest: str) -> None:
-    assert completion(line) == rest
-
-
-def test_lists_what_a_line_can_become() -> None:
-    assert [command.name for command in matching("/re")] == ["retry", "rejected", "restart"]
-    assert len(matching("/")) == len(COMMANDS)
-    assert matching("/re\n") == []
 
 
 def test_every_command_is_an_action_and_in_the_palette() -> None:

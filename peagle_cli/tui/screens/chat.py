@@ -8,21 +8,29 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Footer, Static, TextArea
 
+from peagle_cli import locations
 from peagle_cli.engine.protocol import Command, LaneSetting
 from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError
 from peagle_cli.trace.events import Method
 from peagle_cli.tui.commands import parse
+from peagle_cli.tui.history import PromptHistory
 from peagle_cli.tui.options import ChatOptions
+from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
 from peagle_cli.tui.screens.help import HelpScreen
 from peagle_cli.tui.screens.race import RaceScreen
+from peagle_cli.tui.screens.tour import is_new
+from peagle_cli.tui.screens.words import WordsScreen
 from peagle_cli.tui.session import Phase, Update
 from peagle_cli.tui.talk import Talk
+from peagle_cli.tui.widgets.answer import AnswerView
+from peagle_cli.tui.widgets.completions import Completions
+from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.header import ChatHeader
 from peagle_cli.tui.widgets.prompt import Prompt
+from peagle_cli.tui.widgets.search import SearchLine
 from peagle_cli.tui.widgets.side import Side
 from peagle_cli.tui.widgets.status import NOTICE_S, Situation, StatusLine
 from peagle_cli.tui.widgets.transcript import DEPTH, Rejected, TranscriptView
@@ -37,7 +45,7 @@ _REJECTED: dict[Rejected, str] = {
 }
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(WordsScreen):
     """Reads the session's updates thirty times a second while there are any to come, and draws what they changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,7 +58,10 @@ class ChatScreen(Screen[None]):
         Binding("f7", "screen.auto", "Depth by the advice", show=False, priority=True, id="chat.auto"),
         Binding("f8", "screen.step", "step", tooltip="Take one step", id="chat.step"),
         Binding("f9", "screen.rejected", "rejected", tooltip="Show more, fewer rejected drafts", id="chat.rejected"),
+        Binding("f10", "figures", "figures", tooltip="Timeline and figures", id="chat.figures"),
         Binding("escape", "stop", "stop", key_display="esc", tooltip="Stop the reply", id="chat.stop"),
+        # Priority: in the prompt it would delete a word.
+        Binding("ctrl+f", "search", "Search the transcript", show=False, priority=True, id="chat.search"),
         Binding("ctrl+r", "restart", "restart", tooltip="Start the engine again", id="chat.restart"),
         Binding("ctrl+c", "interrupt", "Stop; again: leave", show=False, priority=True, id="chat.interrupt"),
         Binding("ctrl+d", "leave", "Leave", show=False, id="chat.leave"),
@@ -60,10 +71,11 @@ class ChatScreen(Screen[None]):
     ]
 
     def __init__(self, options: ChatOptions) -> None:
-        super().__init__()
+        super().__init__(Talk(options))
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
-        self._talk = Talk(options)
+        self._history = PromptHistory(locations.prompts() if options.record else None)
+        self._explains = options.prompt is None and not options.history and is_new()
         self._phase: Phase | None = None  # as it was when last shown
         self._may_leave_until = 0.0
         self._frame = 0
@@ -79,11 +91,15 @@ class ChatScreen(Screen[None]):
         yield Figures(id="strip")
         with Horizontal(id="body"):
             yield TranscriptView(id="transcript")
+            yield AnswerView(id="answer")
             yield Side(id="side")
+            yield Completions(id="completions")
+        yield CourseStrip(id="course")
         yield StatusLine(id="status")
+        yield SearchLine(id="search")
         with Horizontal(id="entry"):
             yield Static("›", classes="caret")
-            yield Prompt(id="prompt")
+            yield Prompt(self._history, id="prompt")
         yield Footer()
 
     def on_mount(self) -> None:
@@ -95,6 +111,8 @@ class ChatScreen(Screen[None]):
             self._prompt.remember(self._talk.waiting)
         self._show_state()
         self.call_after_refresh(self.action_restart)
+        if self._explains:
+            self.call_after_refresh(self.action_tour)
 
     def on_unmount(self) -> None:
         """Leave no engine behind."""
@@ -118,6 +136,7 @@ class ChatScreen(Screen[None]):
             self.app.exit(error)
         if updates:
             self._view.update()
+            self.grow_answer()
         self._show_reply()
         self._follow_phase()
 
@@ -137,6 +156,7 @@ class ChatScreen(Screen[None]):
         elif self._view.has_focus and self._view.following:
             self._prompt.focus()
         self._side.set_positions(self.deepest)
+        self._prompt.known = {"depth": [str(depth) for depth in range(self.deepest + 1)]}
         self._show_setting()
         self._show_state()
         self.refresh_bindings()
@@ -159,10 +179,9 @@ class ChatScreen(Screen[None]):
             self._prompt.replace_text(message.text)
             self._tell(str(error))
 
-    @on(TranscriptView.Typed)
-    def _typed(self, message: TranscriptView.Typed) -> None:
-        self._prompt.focus()
-        self._prompt.insert(message.text)
+    @on(CourseStrip.Moved)
+    def _looked_at(self, message: CourseStrip.Moved) -> None:
+        self._view.show_batch(message.batch)
 
     # Actions: by key, slash command and palette
 
@@ -211,9 +230,35 @@ class ChatScreen(Screen[None]):
         if setting is not None:
             self._change(lambda: self._talk.conversation.adopt(setting))
 
+    def action_timeline(self) -> None:
+        """Go along the timeline."""
+        self._course.focus()
+
+    def action_figures(self) -> None:
+        """The timeline and the figures, of this reply and of the conversation."""
+        self.app.push_screen(FiguresScreen(self._subjects, lambda: self._talk.session.busy), self._go_to)
+
+    def _subjects(self) -> list[Subject]:
+        whole, reply = self._talk.tally, self._talk.conversation.reply
+        conversation = Subject("the conversation", whole)
+        if reply is None:
+            return [conversation]
+        first = len(whole.course) - len(reply.tally.course)
+        return [Subject("this reply", reply.tally, whole.metrics, first), conversation]
+
+    def _go_to(self, place: Place | None) -> None:
+        """Show a batch that was chosen on the page of figures."""
+        if place is not None:
+            self._course.look_at(place.batch)
+            self._view.show_batch(place.batch)
+
     def action_stop(self) -> None:
-        """End the reply after the step in progress, and go back to the prompt."""
-        self._talk.stop()
+        """End the reply after the step in progress, and go back to the prompt; or look along the timeline no longer."""
+        if self._course.has_focus:
+            self._course.look_at(None)
+            self._view.action_follow()
+        else:
+            self._talk.stop()
         self._prompt.focus()
 
     def action_pause(self) -> None:
@@ -296,6 +341,8 @@ class ChatScreen(Screen[None]):
             return True if self._talk.phase is Phase.READY else None
         if action == "restart":
             return self._talk.phase is Phase.BROKEN
+        if action in ("next_match", "end_search"):
+            return self.searching
         return True
 
     # What is shown
@@ -312,6 +359,10 @@ class ChatScreen(Screen[None]):
     def _side(self) -> Side:
         return self.query_one(Side)
 
+    @property
+    def _course(self) -> CourseStrip:
+        return self.query_one(CourseStrip)
+
     def _show_reply(self, all_of_it: bool = False) -> None:
         """Show the reply's figures, each at its own pace; all of them when the reply has ended."""
         due = all_of_it or not self._talk.session.busy
@@ -321,6 +372,7 @@ class ChatScreen(Screen[None]):
         if due or self._frame % _FRAMES_PER_FIGURES == 0:
             self._side.show_figures(reply)
             self.query_one("#strip", Figures).show(reply)
+            self._course.show_course(self._talk.tally.course)
         if due or self._frame % _FRAMES_PER_PLOT == 0:
             self._side.show_course(reply)
 
@@ -348,7 +400,3 @@ class ChatScreen(Screen[None]):
                 typed=self._prompt.text,
             )
         )
-
-    def _tell(self, message: str) -> None:
-        """Say something for a moment."""
-        self.query_one(StatusLine).tell(message)

@@ -9,7 +9,20 @@ from textual.widget import Widget
 from peagle_cli.tui.conversation import Reply
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_INKS = ("title", "label", "value", "hero", "draft", "target", "accepted", "bonus", "correction", "rejected", "off")
+_INKS = (
+    "title",
+    "label",
+    "value",
+    "hero",
+    "chosen",
+    "draft",
+    "target",
+    "accepted",
+    "bonus",
+    "correction",
+    "rejected",
+    "off",
+)
 
 Pieces = list[Segment]
 """One line of a panel."""

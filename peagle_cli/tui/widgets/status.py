@@ -6,7 +6,6 @@ from textual.timer import Timer
 
 from peagle_cli.models.progress import Progress
 from peagle_cli.text import one_line
-from peagle_cli.tui.commands import matching
 from peagle_cli.tui.session import Phase
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 
@@ -63,13 +62,8 @@ class StatusLine(Panel):
 
 def status(now: Situation) -> tuple[str, str, str]:
     """Message, hint and the message's style."""
-    if commands := matching(now.typed):
-        known = commands[0]
-        return (
-            (f"{known.usage}  {known.help}", "", "value")
-            if len(commands) == 1
-            else ("  ".join(f"/{command.name}" for command in commands), "tab completes", "value")
-        )
+    if now.typed.startswith("/") and "\n" not in now.typed:
+        return "a command", "↑ ↓ choose   tab completes   ⏎ does it   esc closes", "value"
     match now.phase:
         case Phase.LOADING:
             stage = progress_text(now.loading) if now.loading else "starting the engine …"

@@ -1,20 +1,22 @@
 """The transcript on screen: draws only the rows in view, and only those again that changed."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
-from textual.events import Key, Paste
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from peagle_cli.tui.layout import Layout, Row
+from peagle_cli.tui.layout import Fragment, Layout, Row
 from peagle_cli.tui.model import Kind, Transcript
+from peagle_cli.tui.search import Place, Search
+from peagle_cli.tui.widgets.typed import PassesOnTyping
 
 _CACHED_ROWS = 2000
 _NEAR = 2  # rows
@@ -27,15 +29,16 @@ _HIDDEN: dict[Rejected, frozenset[Kind]] = {
     "none": frozenset({Kind.REJECTED, Kind.DISCARDED}),
 }
 DEPTH = Binding.Group("depth", compact=True)
+_MATCH, _CURRENT = "match", "current"  # what was searched, and the match that the reader is at
 
 
-class TranscriptView(ScrollView, can_focus=True):
+class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
     """Shows a `Transcript` and follows its end, until the reader scrolls up; at the bottom it follows again.
 
     While it has the focus, single letters act on the reply.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"transcript--{kind}" for kind in Kind}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"transcript--{kind}" for kind in (*Kind, _MATCH, _CURRENT)}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "screen.deepen(-1)", "shallower", key_display="[", id="watch.less", group=DEPTH),
         Binding("right_square_bracket", "screen.deepen(1)", "deeper", key_display="]", id="watch.more", group=DEPTH),
@@ -43,6 +46,14 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("space", "screen.pause", "pause", key_display="space", id="watch.pause"),
         Binding("full_stop", "screen.step", "step", key_display=".", id="watch.step"),
         Binding("r", "screen.rejected", "rejected", id="watch.rejected"),
+        Binding("v", "screen.view", "answer", tooltip="The answer as it is meant to be read", id="watch.view"),
+        Binding("y", "screen.copy('answer')", "Copy the answer", show=False, id="watch.copy"),
+        Binding("c", "screen.copy('code')", "Copy a block of code", show=False, id="watch.copy-code"),
+        Binding("n", "screen.next_match(1)", "Next match", show=False, id="watch.next-match"),
+        Binding("N", "screen.next_match(-1)", "Match before", show=False, id="watch.previous-match"),
+        Binding("escape", "screen.end_search", show=False, id="watch.end-search"),
+        Binding("t", "screen.timeline", "Along the timeline", show=False, id="watch.timeline"),
+        Binding("f", "screen.figures", "Timeline and figures", show=False, id="watch.figures"),
         Binding("enter", "screen.write", "write", key_display="⏎", tooltip="Go to the prompt", id="watch.write"),
         Binding("home", "scroll_home", "To the beginning", show=False, id="watch.top"),
         Binding("end", "follow", "To the end", show=False, id="watch.bottom"),
@@ -55,20 +66,15 @@ class TranscriptView(ScrollView, can_focus=True):
     class Followed(Message):
         """The view began or ceased to follow the transcript's end."""
 
-    class Typed(Message):
-        """The reader writes here what is meant for the prompt."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self.following = True
         self._transcript = Transcript()
         self._layout = Layout(1)
         self._strips: LRUCache[int, Strip] = LRUCache(_CACHED_ROWS)
-        self._styles: dict[Kind, Style] = {}
+        self._styles: dict[str, Style] = {}
+        self._search: Search | None = None
+        self._match: int | None = None
 
     def show(self, transcript: Transcript) -> None:
         """Show another transcript, from its end."""
@@ -96,6 +102,31 @@ class TranscriptView(ScrollView, can_focus=True):
         self.following = True
         self.scroll_end(animate=False, immediate=True, x_axis=False)
 
+    def show_matches(self, search: Search | None, match: int | None = None) -> None:
+        """Mark what was found, and bring the match of this number into view; None to mark nothing."""
+        self._search, self._match = search, match
+        self._strips.clear()
+        self.refresh()
+        if search is None or match is None:
+            return
+        place = search.place(match)
+        row = self._layout.row_of(place.span, place.offset)
+        height = self.scrollable_content_region.height
+        if not 0 <= row - round(self.scroll_y) < height:
+            self.scroll_to(y=row - height // 3, animate=False, immediate=True)
+
+    @property
+    def first_span(self) -> int:
+        """The span in which the first row in view begins."""
+        return self._layout.span_at(min(round(self.scroll_y), len(self._layout.rows) - 1))
+
+    def show_batch(self, batch: int) -> None:
+        """Scroll to a batch of the transcript, counted from 0, unless it is in view. The reader leaves the end so."""
+        row = self._layout.row_at(self._transcript.batches[batch])
+        height = self.scrollable_content_region.height
+        if not 0 <= row - self.scroll_offset.y < height:
+            self.scroll_to(y=row - height // 3, animate=False, immediate=True)
+
     def watch_rejected(self) -> None:
         """Lay out again with more or fewer of the rejected drafts."""
         self._lay_out()
@@ -115,17 +146,6 @@ class TranscriptView(ScrollView, can_focus=True):
         if self.scrollable_content_region.width != self._layout.width:
             self._lay_out()
 
-    def on_key(self, event: Key) -> None:
-        """Pass on letters that mean nothing here."""
-        if event.is_printable and event.character and event.key not in self.screen.active_bindings:
-            event.stop()
-            self.post_message(self.Typed(event.character))
-
-    def on_paste(self, event: Paste) -> None:
-        """Pass on what is pasted."""
-        event.stop()
-        self.post_message(self.Typed(event.text))
-
     def notify_style_update(self) -> None:
         """Forget what was drawn in another style."""
         super().notify_style_update()
@@ -144,7 +164,7 @@ class TranscriptView(ScrollView, can_focus=True):
         return strip
 
     def _lay_out(self) -> None:
-        top = self._layout.span_at(min(round(self.scroll_y), len(self._layout.rows) - 1))
+        top = self.first_span
         following = self.following
         self._layout = Layout(self.scrollable_content_region.width, _HIDDEN[self.rejected])
         self._layout.extend(self._transcript.spans)
@@ -161,17 +181,36 @@ class TranscriptView(ScrollView, can_focus=True):
         kind: Kind | None = None
         text = ""
         for fragment in row:
-            if fragment.kind is not kind:
+            found = (
+                self._search.within(Place(fragment.span, fragment.start), len(fragment.text)) if self._search else []
+            )
+            if fragment.kind is not kind or found:
                 if kind is not None:
                     segments.append(Segment(text, self._style(kind)))
                 kind, text = fragment.kind, ""
-            text += fragment.text
+            if found:
+                segments += self._marked(fragment, found)
+                kind = None
+            else:
+                text += fragment.text
         if kind is not None:
             segments.append(Segment(text, self._style(kind)))
         used = sum(fragment.width for fragment in row)
         return Strip(segments, used).adjust_cell_length(width, self.rich_style)
 
-    def _style(self, kind: Kind) -> Style:
+    def _marked(self, fragment: Fragment, found: list[tuple[int, int, int]]) -> Iterator[Segment]:
+        """A fragment with what was searched standing out."""
+        style = self._style(fragment.kind)
+        end = 0
+        for begin, behind, match in found:
+            yield Segment(fragment.text[end:begin], style)
+            yield Segment(
+                fragment.text[begin:behind], style + self._style(_CURRENT if match == self._match else _MATCH)
+            )
+            end = behind
+        yield Segment(fragment.text[end:], style)
+
+    def _style(self, kind: str) -> Style:
         if kind not in self._styles:
             self._styles[kind] = self.get_component_rich_style(f"transcript--{kind}")
         return self._styles[kind]

@@ -1,18 +1,21 @@
 """`peagle doctor`: what will run on this machine, and why."""
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 import typer
 
 from peagle_cli.cli.options import Device, Drafters, Dtype, Model
 from peagle_cli.engine.protocol import EngineSpec
-from peagle_cli.errors import EXIT_RUNTIME
+from peagle_cli.errors import EXIT_RUNTIME, BadInputError
 from peagle_cli.text import json_document, printable
 from peagle_cli.trace.events import METHOD_NAMES
 
 if TYPE_CHECKING:  # imports torch
     from peagle_cli.engine.diagnosis import Diagnosis, DrafterFinding, ModelFinding
+    from peagle_cli.engine.vllm.outlook import Outlook
 
 
 def doctor(
@@ -28,12 +31,20 @@ def doctor(
     engine from running.
     """
     from peagle_cli.engine.diagnosis import diagnose
+    from peagle_cli.engine.vllm.outlook import look
+    from peagle_cli.models.served import find_served
 
+    if served := find_served(model):
+        raise BadInputError(
+            f"{served.title} is for vLLM, and the options of this command are the embedded engine's.",
+            "Leave --model out: each model for vLLM is listed.",
+        )
+    outlook = look()
     diagnosis = diagnose(EngineSpec(model=model, drafters=tuple(drafter or ()), device=device, dtype=dtype))
     if output == "json":
-        typer.echo(json_document(diagnosis), nl=False)
+        typer.echo(json_document({**msgspec.structs.asdict(diagnosis), "vllm": outlook}), nl=False)
     else:
-        for subject, text in _lines(diagnosis):
+        for subject, text in itertools.chain(_lines(diagnosis), _served(outlook)):
             typer.echo(f"{subject:<11}{printable(text)}".rstrip())
     if diagnosis.problems:
         raise typer.Exit(EXIT_RUNTIME)
@@ -46,7 +57,6 @@ def _lines(diagnosis: "Diagnosis") -> Iterator[tuple[str, str]]:
     yield "processor", f"{processor.name}, {processor.usable_cpus} of {processor.cpus} CPUs usable"
     yield "", " ".join(processor.features) or "no feature that helps"
     yield "GPU", ", ".join(diagnosis.gpus) or "none that torch finds"
-    yield "vLLM", diagnosis.vllm or "not installed in this environment"
     yield "cache", f"{diagnosis.cache}, {diagnosis.cache_free / 1e9:.1f} GB free"
     yield "model", _model(diagnosis.model)
     for i, finding in enumerate(diagnosis.drafters):
@@ -62,6 +72,21 @@ def _lines(diagnosis: "Diagnosis") -> Iterator[tuple[str, str]]:
     yield "", f"on {plan.device} ({plan.why_device})"
     yield "", f"in {plan.dtype} ({plan.why_dtype})"
     yield "", f"with {plan.threads} threads ({plan.why_threads})"
+
+
+def _served(outlook: "Outlook") -> Iterator[tuple[str, str]]:
+    """As `_lines`, of vLLM."""
+    yield "", ""
+    yield "vLLM", f"{outlook.version}, run by {outlook.python}" if outlook.version else str(outlook.problem)
+    if outlook.gpus:
+        for i, gpu in enumerate(outlook.gpus):
+            yield "" if i else "its GPU", f"{gpu.name}, {gpu.total / 1e9:.1f} GB"
+    else:
+        yield "its GPU", "none" if outlook.gpus is not None else "unknown: nvidia-smi is not here"
+    if outlook.ram_available is not None:
+        yield "its memory", f"{outlook.ram_available / 1e9:.1f} GB free"
+    for i, finding in enumerate(outlook.models):
+        yield "" if i else "in vLLM", f"{'✓' if finding.runs else '✗'} {finding.name}: {finding.why}"
 
 
 def _model(model: "ModelFinding") -> str:

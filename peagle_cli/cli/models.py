@@ -19,29 +19,54 @@ Name = Annotated[
 
 @models.command("list")
 def list_models() -> None:
-    """Print the models known by name. Any other Llama-family model can be named by hub name or folder."""
+    """Print the models known by name.
+
+    Any other model can be named by hub name or folder: of the Llama family for the embedded engine, and whatever vLLM
+    runs for vLLM.
+    """
     from rich.console import Console
     from rich.table import Table
 
-    from peagle_cli.models import store
+    from peagle_cli.engine.vllm.fit import need_of
     from peagle_cli.models.checkpoint import drafter_method
     from peagle_cli.models.presets import PRESETS
+    from peagle_cli.models.served import SERVED
 
-    table = Table("name", "download", "on disk", "here", "drafters", box=None, pad_edge=False, header_style="bold")
+    console = Console(soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("name", "engine", "download", "memory", "here", "drafters"):
+        table.add_column(column, no_wrap=True)
     for preset in PRESETS.values():
-        here = "yes" if store.preset_folder(preset).is_dir() else "no"
         drafters = ", ".join(METHOD_NAMES[drafter_method(folder)] for folder in preset.drafters)
-        table.add_row(preset.name, f"{preset.source.size / 1e6:.0f} MB", f"{preset.disk / 1e6:.0f} MB", here, drafters)
-    Console().print(table)
+        size = f"{preset.source.size / 1e6:.0f} MB"
+        table.add_row(preset.name, "any", size, "–", _here(preset.name), drafters)
+    for model in SERVED.values():
+        drafters = ", ".join(f"{METHOD_NAMES[head.method]} {head.depth}" for head in model.heads)
+        size, memory = f"{model.download / 1e9:.0f} GB", f"{need_of(model).total / 1e9:.0f} GB"
+        table.add_row(model.name, "vllm", size, memory, _here(model.name), drafters)
+    console.print(table)
+    console.print()
+    for model in SERVED.values():
+        console.print(f"{model.title}: {model.repository}, {need_of(model).text}")
+        for head in model.heads:
+            told = f"{head.weights / 1e9:.2g} GB, {head.weights_from}"
+            console.print(f"  {METHOD_NAMES[head.method]}: {head.repository}, depth {head.depth} ({told})")
+
+
+def _here(name: str) -> str:
+    from peagle_cli.models import store
+
+    return "no" if store.present_folder(name) is None else "yes"
 
 
 @models.command()
 def pull(name: Name = None) -> None:
-    """Fetch a model now, so that it need not be fetched later, and print its folder."""
+    """Fetch a model and its drafters now, so that they need not be fetched later, and print the model's folder."""
     from peagle_cli.models import store
 
     with loading_shown() as on_progress:
         folder = store.target_folder(name, on_progress)
+        store.drafter_folders((), name, on_progress)
     typer.echo(printable(str(folder)))
 
 

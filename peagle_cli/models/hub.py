@@ -8,6 +8,7 @@ from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
 
 _WANTED = ["*.safetensors", "*.json", "*.jinja"]
+_UNWANTED = ["*/*"]  # the same weights in other formats, as GPT-OSS has them
 
 
 def is_hub_name(name: str) -> bool:
@@ -27,7 +28,9 @@ def snapshot(name: str, on_progress: OnProgress) -> Path:
     on_progress(Progress(stage))
     bars = _reporting_bars(stage, on_progress)
     try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=_WANTED, tqdm_class=bars))
+        return Path(
+            huggingface_hub.snapshot_download(name, allow_patterns=_WANTED, ignore_patterns=_UNWANTED, tqdm_class=bars)
+        )
     except errors.HFValidationError as error:
         raise BadInputError(f"{name!r} cannot be a model's name.", "Hub names have the form owner/model.") from error
     except errors.GatedRepoError as error:
@@ -55,7 +58,11 @@ def cached(name: str) -> Path | None:
     from huggingface_hub import errors  # noqa: PLC0415
 
     try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=_WANTED, local_files_only=True))
+        return Path(
+            huggingface_hub.snapshot_download(
+                name, allow_patterns=_WANTED, ignore_patterns=_UNWANTED, local_files_only=True
+            )
+        )
     except (errors.LocalEntryNotFoundError, errors.HFValidationError):
         return None
 

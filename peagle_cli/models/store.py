@@ -9,6 +9,7 @@ from peagle_cli.errors import BadInputError
 from peagle_cli.models import fetch, hub
 from peagle_cli.models.presets import DEFAULT, PRESETS, Preset
 from peagle_cli.models.progress import OnProgress, unheard
+from peagle_cli.models.served import SERVED, find_served
 
 
 def target_folder(name: str | None = None, on_progress: OnProgress = unheard) -> Path:
@@ -19,7 +20,7 @@ def target_folder(name: str | None = None, on_progress: OnProgress = unheard) ->
     preset = find_preset(name)
     if preset is None:
         assert name is not None  # None is the default preset
-        return _named_folder(name, on_progress)
+        return _named_folder(_repository(name), on_progress)
     folder = preset_folder(preset)
     if not folder.is_dir():
         fetch.install(preset, folder, on_progress)
@@ -34,6 +35,7 @@ def present_folder(name: str | None = None) -> Path | None:
     preset = find_preset(name)
     if preset is None:
         assert name is not None  # None is the default preset
+        name = _repository(name)
         return hub.cached(name) if _is_elsewhere(name) else Path(name).expanduser()
     folder = preset_folder(preset)
     return folder if folder.is_dir() else None
@@ -42,12 +44,14 @@ def present_folder(name: str | None = None) -> Path | None:
 def drafter_folders(
     drafters: Sequence[str], model: str | None = None, on_progress: OnProgress = unheard
 ) -> tuple[Path, ...]:
-    """The folders of the drafters named, or of those that ship for `model` when none is named.
+    """The folders of the drafters named, or of those known for `model` when none is named.
 
     Raises as `target_folder` does.
     """
     if drafters:
         return tuple(_named_folder(drafter, on_progress) for drafter in drafters)
+    if served := find_served(model):
+        return tuple(hub.snapshot(head.repository, on_progress) for head in served.heads)
     preset = find_preset(model)
     return preset.drafters if preset else ()
 
@@ -62,6 +66,12 @@ def preset_folder(preset: Preset) -> Path:
     return locations.models() / preset.name
 
 
+def _repository(name: str) -> str:
+    """The hub's name of a model for vLLM that is known by another; any other name as it is."""
+    served = find_served(name)
+    return served.repository if served else name
+
+
 def _named_folder(name: str, on_progress: OnProgress) -> Path:
     return hub.snapshot(name, on_progress) if _is_elsewhere(name) else Path(name).expanduser()
 
@@ -72,7 +82,7 @@ def _is_elsewhere(name: str) -> bool:
         return False
     if hub.is_hub_name(name):
         return True
-    near = difflib.get_close_matches(name.lower(), PRESETS)
+    near = difflib.get_close_matches(name.lower(), [*PRESETS, *SERVED])
     raise BadInputError(
         f"There is no model or folder called {name!r}.",
         f"Did you mean {near[0]}?" if near else "Give a folder, a hub name (owner/model) or a preset's name.",

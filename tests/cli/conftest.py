@@ -20,3 +20,13 @@ def tiny_options(tiny_spec: EngineSpec) -> list[str]:
     assert tiny_spec.model and tiny_spec.device and tiny_spec.dtype
     drafters = [word for drafter in tiny_spec.drafters for word in ("--drafter", drafter)]
     return ["--model", tiny_spec.model, *drafters, "--device", tiny_spec.device, "--dtype", tiny_spec.dtype]
+
+
+@pytest.fixture
+def gpu_machine(tmp_path: Path) -> Path:
+    """A folder for PATH whose nvidia-smi tells of a GPU with 8 GiB, as that program would."""
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text("#!/bin/sh\necho '0, GPU-1234, Tiny GPU, 8192'\n")
+    smi.chmod(0o755)
+    return smi.parent

@@ -56,3 +56,19 @@ def test_an_unknown_device_is_bad_input(program: Program) -> None:
     done = program.run("doctor", "--device", "toaster")
     assert done.returncode == 2
     assert "There is no device called 'toaster'." in done.stderr
+
+
+def test_a_model_for_vllm_says_what_keeps_it_from_running(program: Program, gpu_machine: Path) -> None:
+    done = program.run("doctor", environment={"PATH": str(gpu_machine)})
+    assert done.returncode == 0, "what vLLM lacks keeps the embedded engine from nothing"
+    assert "Tiny GPU, 8.6 GB" in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "gpt-oss-120b" in line]
+    assert "✗" in line
+    assert "weights 65.2 GB" in line
+    assert "vLLM may take 7.7 GB of Tiny GPU" in line
+
+
+def test_what_vllm_would_find_as_json(program: Program, gpu_machine: Path) -> None:
+    report = json.loads(program.run("doctor", "--output", "json", environment={"PATH": str(gpu_machine)}).stdout)
+    assert report["vllm"]["gpus"] == [{"name": "Tiny GPU", "total": 8192 * 2**20}]
+    assert {model["name"] for model in report["vllm"]["models"]} >= {"gpt-oss-20b", "gpt-oss-120b", "qwen3-8b"}

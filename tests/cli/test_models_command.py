@@ -46,3 +46,17 @@ def test_locate_names_every_place_and_how_to_move_it(program: Program, tmp_path:
     assert lines["settings"] == [str(program.config), "PEAGLE_CONFIG_DIR"]
     assert lines["models"] == [str(tmp_path / "elsewhere" / "models"), "PEAGLE_CACHE_DIR"]
     assert lines["logs"] == [str(program.places / "logs"), "PEAGLE_LOG_DIR"]
+
+
+def test_lists_the_models_for_vllm_with_their_drafters_and_needs(program: Program) -> None:
+    done = program.run("models", "list")
+    assert "gpt-oss-20b" in done.stdout
+    assert "P-EAGLE 7, EAGLE-3 3" in done.stdout
+    assert "GPT-OSS-20B: openai/gpt-oss-20b, 20.2 GB (weights 13.8 GB, drafter 3.6 GB" in done.stdout
+    assert "RedHatAI/gpt-oss-20b-speculator.eagle3" in done.stdout
+
+
+def test_the_embedded_engine_points_to_vllm(program: Program) -> None:
+    done = program.run("chat", "Hello.", "--model", "gpt-oss-20b")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "GPT-OSS-20B is too large for the embedded engine.\nAdd --engine vllm." in done.stderr

@@ -33,15 +33,6 @@ class Installation(msgspec.Struct, frozen=True):
     version: str
     cpu: bool
 
-    def gpu_memory(self) -> int:
-        """Bytes of memory of the smallest GPU here; 0 where none is found."""
-        ask = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
-        try:
-            told = subprocess.run(ask, capture_output=True, check=True, timeout=60, text=True).stdout
-            return min(int(line) for line in told.split()) * 2**20
-        except (OSError, ValueError, subprocess.SubprocessError):
-            return 0
-
 
 class _Found(msgspec.Struct):
     distribution: str | None = None
@@ -55,7 +46,7 @@ def find() -> Installation:
     Raises `BadInputError` where there is none.
     """
     named = os.environ.get(PYTHON_VARIABLE)
-    python = Path(named).expanduser() if named else Path(sys.executable)
+    python = Path(named).expanduser().absolute() if named else Path(sys.executable)
     found = _Found() if not named and importlib.util.find_spec("vllm") is None else _look(python)
     if found.distribution is None:
         where = f"{python} (named by {PYTHON_VARIABLE})" if named else "peagle's own Python"

@@ -3,26 +3,25 @@
 Where memory does not allow another, the one before is ended: replies are then slow to begin, and never timed at once.
 """
 
-import contextlib
 import os
 import platform
 import threading
 import time
-from pathlib import Path
 
 import msgspec
 
 import peagle_cli
+from peagle_cli.engine import memory
 from peagle_cli.engine.lanes import PREFERRED_METHODS, PUBLISHED_DEPTHS
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, Request
-from peagle_cli.engine.vllm import installation, preflight, wire
+from peagle_cli.engine.vllm import preflight, wire
 from peagle_cli.engine.vllm.attempt import Backend
-from peagle_cli.engine.vllm.installation import Installation
+from peagle_cli.engine.vllm.choice import choose
+from peagle_cli.engine.vllm.fit import GPU_SHARE, RUNTIME
 from peagle_cli.engine.vllm.launch import Launch, Plan
 from peagle_cli.engine.vllm.link import TapLink
 from peagle_cli.engine.vllm.preflight import Drafter
 from peagle_cli.errors import BadInputError, PeagleError
-from peagle_cli.models import store
 from peagle_cli.models.progress import OnProgress, unheard
 from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.trace.events import METHOD_NAMES, Machine, Method
@@ -32,9 +31,7 @@ ENGINE = "vllm"
 DEPTH = max(PUBLISHED_DEPTHS.values())
 """Tokens that servers draft per step, where no greater depth is asked for: depths up to it can be chosen live."""
 
-_OVERHEAD = 2_000_000_000  # bytes of memory that a server takes beside weights and cache
 _GONE_S = 5.0  # for a server that broke off to be seen to have ended
-_GPU_SHARE = 0.9  # of a GPU's memory: what vLLM takes unless told otherwise
 _ROOM = 1.5  # times its weights: what a server on a GPU needs to be of use
 
 
@@ -68,25 +65,11 @@ class OwnServers:
 
         Raises `BadInputError` for what cannot be, `PeagleError` when a server does not start.
         """
-        spec = self._spec
-        preflight.check_flags(spec.flags)
-        if spec.device is not None:
-            raise BadInputError("vLLM runs on what it was built for.", "Leave --device out, and name no GPU with it.")
-        self._installation: Installation = installation.find()
-        self._target = store.target_folder(spec.model, on_progress)
-        for folder in store.drafter_folders(spec.drafters, spec.model, on_progress):
-            drafter = preflight.inspect_drafter(folder, self._target)
-            if drafter.method in self._drafters:
-                raise BadInputError(
-                    f"{self._drafters[drafter.method].folder} and {folder} are both {METHOD_NAMES[drafter.method]} "
-                    "drafters.",
-                    "Name one drafter per method.",
-                )
-            self._drafters[drafter.method] = drafter
+        choice = choose(self._spec, on_progress)
+        self._installation, self._flags = choice.installation, choice.flags
+        self._target, self._model, self._drafters = choice.target, choice.title, choice.drafters
         self._tokenizer = Tokenizer.load(self._target)
-        preset = store.find_preset(spec.model)
-        self._model = preset.title if preset else str(spec.model)
-        first = spec.method or next(method for method in PREFERRED_METHODS if method in {"none", *self._drafters})
+        first = self._spec.method or next(method for method in PREFERRED_METHODS if method in {"none", *self._drafters})
         if first != "none" and first not in self._drafters:
             first = "none"  # refused with the request, by what the engine then knows to say
         running = self._start(first, on_progress)
@@ -146,7 +129,7 @@ class OwnServers:
                 depth=self._depth(method),
                 dtype=self._spec.dtype,
                 gpu_share=None if self._installation.cpu else self._gpu_share(),
-                flags=self._spec.flags,
+                flags=self._flags,
             )
             launch = Launch(plan, self._installation)
             self._starting = launch
@@ -185,21 +168,20 @@ class OwnServers:
         if not self._installation.cpu:
             return self._gpu_share() * (len(self._running) + 1) <= 1
         cache = float(os.environ.get("VLLM_CPU_KVCACHE_SPACE") or 1) * 2**30
-        free = _memory_available()
-        return free is None or self._weights(method) + cache + _OVERHEAD < free
+        free = memory.ram_available()
+        return free is None or self._weights(method) + cache + RUNTIME < free
 
     def _gpu_share(self) -> float:
         """The share of a GPU's memory that each server gets: what the flags say, an equal part of all where the servers
         of all methods fit beside each other, or what vLLM takes for one."""
-        told = preflight.value_of(self._spec.flags, "--gpu-memory-utilization")
+        told = preflight.value_of(self._flags, "--gpu-memory-utilization")
         if told:
             return float(told)
         methods: tuple[Method, ...] = ("none", *self._drafters)
-        total = self._installation.gpu_memory() * int(
-            preflight.value_of(self._spec.flags, "--tensor-parallel-size") or 1
-        )
-        part = _GPU_SHARE / len(methods)
-        return part if all(self._weights(method) * _ROOM < part * total for method in methods) else _GPU_SHARE
+        smallest = min((gpu.total for gpu in memory.gpus() or ()), default=0)
+        total = smallest * int(preflight.value_of(self._flags, "--tensor-parallel-size") or 1)
+        part = GPU_SHARE / len(methods)
+        return part if all(self._weights(method) * _ROOM < part * total for method in methods) else GPU_SHARE
 
     def _weights(self, method: Method) -> int:
         """Bytes of the weights that a server for `method` loads."""
@@ -255,12 +237,3 @@ def notes_on(hello: wire.Hello) -> list[str]:
             f"--worker-extension-cls {wire.EXTENSION}, synchronous scheduling and vLLM's first model runner."
         )
     return notes
-
-
-def _memory_available() -> int | None:
-    """Bytes of memory that programs can still have; None where the system does not tell."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return None

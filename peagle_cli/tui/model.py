@@ -131,6 +131,14 @@ class Transcript:
         for token in tokens[batch.accepted :]:
             self._add_token(token, batch, batch.accepted)
 
+    def spans_of(self, batches: range) -> range:
+        """The spans of some batches that follow each other; what stands behind the last is not its own."""
+        begin = self.batches[batches[0]]
+        behind = self.batches[batches[-1] + 1] if batches[-1] + 1 < len(self.batches) else len(self.spans)
+        while behind > begin and self.spans[behind - 1].step < 0:
+            behind -= 1
+        return range(begin, behind)
+
     def add_note(self, text: str, kind: Kind = Kind.NOTE) -> None:
         """A remark on its own line, after the reply's text."""
         self._add(f"\n{printable(text)}", kind)

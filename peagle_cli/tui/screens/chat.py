@@ -181,7 +181,7 @@ class ChatScreen(WordsScreen):
 
     @on(CourseStrip.Moved)
     def _looked_at(self, message: CourseStrip.Moved) -> None:
-        self._view.show_batch(message.batch)
+        self._view.show_batches(message.batches)
 
     # Actions: by key, slash command and palette
 
@@ -250,12 +250,13 @@ class ChatScreen(WordsScreen):
         """Show a batch that was chosen on the page of figures."""
         if place is not None:
             self._course.look_at(place.batch)
-            self._view.show_batch(place.batch)
+            self._view.show_batches(range(place.batch, place.batch + 1))
 
     def action_stop(self) -> None:
         """End the reply after the step in progress, and go back to the prompt; or look along the timeline no longer."""
         if self._course.has_focus:
             self._course.look_at(None)
+            self._view.show_batches(range(0))
             self._view.action_follow()
         else:
             self._talk.stop()
@@ -263,13 +264,19 @@ class ChatScreen(WordsScreen):
 
     def action_pause(self) -> None:
         """Hold the engine between two steps, or let it go on."""
-        self._talk.pause()
-        self._show_state()
+        self._pace(self._talk.pause)
 
     def action_step(self) -> None:
         """Take one step; pauses first."""
-        self._talk.step()
-        self._show_state()
+        self._pace(self._talk.step)
+
+    def _pace(self, change: Callable[[], None]) -> None:
+        try:
+            change()
+        except BadInputError as error:
+            self._tell(str(error))
+        else:
+            self._show_state()
 
     def action_retry(self) -> None:
         """Another reply to the last prompt, in place of the one it got."""

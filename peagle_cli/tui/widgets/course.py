@@ -23,7 +23,8 @@ _NOTHING_DRAFTED = "·"
 _REPLY, _CHANGE, _HERE = "┃", "╷", "▲"
 _PALEST = 0.5  # of a method's colour, at depth 1
 _LEAP = 10  # columns
-_LEGEND = 14
+_WIDE = 72  # cells, from which on there is room for a legend in words
+_LEGEND, _SHORT_LEGEND = 14, 7
 
 
 class _Window(NamedTuple):
@@ -54,12 +55,13 @@ class CourseStrip(Panel, can_focus=True):
     ]
 
     class Moved(Message):
-        """The cursor was moved to this batch of the course."""
+        """The cursor was moved to this batch of the course; `batches` are those that its column stands for."""
 
-        def __init__(self, strip: "CourseStrip", batch: int) -> None:
+        def __init__(self, strip: "CourseStrip", batch: int, batches: range) -> None:
             super().__init__()
             self.strip = strip
             self.batch = batch
+            self.batches = batches
 
         @property
         def control(self) -> "CourseStrip":
@@ -165,12 +167,14 @@ class CourseStrip(Panel, can_focus=True):
         batch = min(max(batch, 0), len(self._course) - 1)
         if batch != self._cursor:
             self.look_at(batch)
-            self.post_message(self.Moved(self, batch))
+            self.post_message(self.Moved(self, batch, self._column_of(self._window(), batch)))
 
     # What is shown
 
     def draw(self) -> list[Pieces]:
         """Draw it."""
+        if not len(self._course):
+            return []
         window, height = self._window(), self.size.height
         told = self._told()
         lines = 0 if height == 1 else 1 if height < 4 else 2
@@ -184,7 +188,7 @@ class CourseStrip(Panel, can_focus=True):
     @property
     def _room(self) -> int:
         """Cells for columns: beside them stands what a column is."""
-        return max(1, self.size.width - _LEGEND)
+        return max(1, self.size.width - (_LEGEND if self.size.width >= _WIDE else _SHORT_LEGEND))
 
     def _told(self) -> int | None:
         """The batch that is described: the one pointed at, or, to someone who moves along, the cursor's."""
@@ -208,6 +212,11 @@ class CourseStrip(Panel, can_focus=True):
         if window.begin == window.end:
             return None
         return min(window.begin + (max(0, column) + 1) * window.per - 1, window.end - 1)
+
+    def _column_of(self, window: _Window, batch: int) -> range:
+        """The batches of the column that a batch is in."""
+        begin = window.begin + (batch - window.begin) // window.per * window.per
+        return range(begin, min(begin + window.per, len(self._course)))
 
     def _cursor_column(self, window: _Window) -> int | None:
         if self._cursor is None or not window.begin <= self._cursor < window.end:
@@ -233,9 +242,12 @@ class CourseStrip(Panel, can_focus=True):
 
     def _legend(self, window: _Window, level: int, height: int) -> str:
         """What the height of a column means, where there is a line for it, and how many steps a column is."""
+        wide, deepest = self.size.width >= _WIDE, self._course.deepest
         if level == 0:
-            return f" ▇ = {window.per} step{'s' if window.per > 1 else ''}"
-        return f" {self._course.deepest} accepted" if level == height - 1 and self._course.deepest else ""
+            return f" ▇ = {window.per} step{'s' if window.per > 1 else ''}" if wide else f" ▇={window.per}"
+        if level == height - 1 and deepest:
+            return f" {deepest} accepted" if wide else f" {deepest}"
+        return ""
 
     def _style(self, stretch: Stretch) -> Style:
         """By the setting of its last step, paler the shallower; what has yet to happen is off."""
@@ -288,8 +300,8 @@ class CourseStrip(Panel, can_focus=True):
         batch = self._cursor if batch is None else batch
         if batch is None or batch >= len(self._course):
             return [self.ink("← → or the mouse go along the steps", "label")]
-        begin = window.begin + (batch - window.begin) // window.per * window.per
-        return describe(self, self._course, self._course.stretch(begin, min(begin + window.per, len(self._course))))
+        column = self._column_of(window, batch)
+        return describe(self, self._course, self._course.stretch(column.start, column.stop))
 
 
 def describe(panel: Panel, course: Course, stretch: Stretch) -> Pieces:

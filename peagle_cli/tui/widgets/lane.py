@@ -158,5 +158,5 @@ class LanePane(Vertical):
 
     @on(CourseStrip.Moved)
     def _looked_at(self, message: CourseStrip.Moved) -> None:
-        if message.batch < len(self._shown.batches):
-            self._text.show_batch(message.batch)
+        if message.batches.stop <= len(self._shown.batches):
+            self._text.show_batches(message.batches)

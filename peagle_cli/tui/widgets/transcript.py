@@ -30,6 +30,7 @@ _HIDDEN: dict[Rejected, frozenset[Kind]] = {
 }
 DEPTH = Binding.Group("depth", compact=True)
 _MATCH, _CURRENT = "match", "current"  # what was searched, and the match that the reader is at
+_BATCH = "batch"  # the batches that are looked at on the timeline
 
 
 class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
@@ -38,7 +39,7 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
     While it has the focus, single letters act on the reply.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"transcript--{kind}" for kind in (*Kind, _MATCH, _CURRENT)}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"transcript--{kind}" for kind in (*Kind, _MATCH, _CURRENT, _BATCH)}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "screen.deepen(-1)", "shallower", key_display="[", id="watch.less", group=DEPTH),
         Binding("right_square_bracket", "screen.deepen(1)", "deeper", key_display="]", id="watch.more", group=DEPTH),
@@ -75,10 +76,12 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         self._styles: dict[str, Style] = {}
         self._search: Search | None = None
         self._match: int | None = None
+        self._looked_at = range(0)  # spans
 
     def show(self, transcript: Transcript) -> None:
         """Show another transcript, from its end."""
         self._transcript = transcript
+        self._looked_at = range(0)
         self.following = True
         self._lay_out()
 
@@ -120,9 +123,15 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         """The span in which the first row in view begins."""
         return self._layout.span_at(min(round(self.scroll_y), len(self._layout.rows) - 1))
 
-    def show_batch(self, batch: int) -> None:
-        """Scroll to a batch of the transcript, counted from 0, unless it is in view. The reader leaves the end so."""
-        row = self._layout.row_at(self._transcript.batches[batch])
+    def show_batches(self, batches: range) -> None:
+        """Mark batches of the transcript, counted from 0, and scroll to them unless they are in view. An empty range
+        marks none."""
+        self._looked_at = self._transcript.spans_of(batches) if batches else range(0)
+        self._strips.clear()
+        self.refresh()
+        if not batches:
+            return
+        row = self._layout.row_at(self._looked_at.start)
         height = self.scrollable_content_region.height
         if not 0 <= row - self.scroll_offset.y < height:
             self.scroll_to(y=row - height // 3, animate=False, immediate=True)
@@ -178,29 +187,30 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
 
     def _draw(self, row: Row, width: int) -> Strip:
         segments: list[Segment] = []
-        kind: Kind | None = None
+        style: Style | None = None
         text = ""
         for fragment in row:
             found = (
                 self._search.within(Place(fragment.span, fragment.start), len(fragment.text)) if self._search else []
             )
-            if fragment.kind is not kind or found:
-                if kind is not None:
-                    segments.append(Segment(text, self._style(kind)))
-                kind, text = fragment.kind, ""
+            own = self._style_of(fragment)
+            if own is not style or found:
+                if style is not None:
+                    segments.append(Segment(text, style))
+                style, text = own, ""
             if found:
                 segments += self._marked(fragment, found)
-                kind = None
+                style = None
             else:
                 text += fragment.text
-        if kind is not None:
-            segments.append(Segment(text, self._style(kind)))
+        if style is not None:
+            segments.append(Segment(text, style))
         used = sum(fragment.width for fragment in row)
         return Strip(segments, used).adjust_cell_length(width, self.rich_style)
 
     def _marked(self, fragment: Fragment, found: list[tuple[int, int, int]]) -> Iterator[Segment]:
         """A fragment with what was searched standing out."""
-        style = self._style(fragment.kind)
+        style = self._style_of(fragment)
         end = 0
         for begin, behind, match in found:
             yield Segment(fragment.text[end:begin], style)
@@ -209,6 +219,13 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
             )
             end = behind
         yield Segment(fragment.text[end:], style)
+
+    def _style_of(self, fragment: Fragment) -> Style:
+        """By kind; within the batches that are looked at on a ground of their own, with bars that stand out."""
+        if fragment.span not in self._looked_at:
+            return self._style(fragment.kind)
+        ground = self._style(_BATCH).background_style
+        return self._style(fragment.kind) + (Style(reverse=True) if fragment.kind is Kind.BAR else ground)
 
     def _style(self, kind: str) -> Style:
         if kind not in self._styles:

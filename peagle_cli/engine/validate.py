@@ -42,6 +42,15 @@ def check_command(command: Command, info: EngineInfo) -> None:
         check_depth(command.depth, max(info.max_depths.values(), default=0))
 
 
+def check_steerable(info: EngineInfo) -> None:
+    """Raise `BadInputError` unless the engine obeys commands."""
+    if not info.steerable:
+        raise BadInputError(
+            "This server cannot be steered: depth, method and pace are its own.",
+            "`peagle tap` says how to start one that can.",
+        )
+
+
 def check_method(method: Method, info: EngineInfo) -> None:
     """Raise `BadInputError` for a method that has no drafter."""
     if method not in info.methods:

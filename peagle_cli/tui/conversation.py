@@ -13,7 +13,7 @@ import msgspec
 from peagle_cli.engine.contest import DEPTHS, Contest, settings_for
 from peagle_cli.engine.lanes import LANE, starting_lane
 from peagle_cli.engine.protocol import Command, EngineInfo, LaneSetting, Message, Request, SetDepth, SetMethod
-from peagle_cli.engine.validate import check_lane, check_method
+from peagle_cli.engine.validate import check_lane, check_method, check_steerable
 from peagle_cli.errors import BadInputError
 from peagle_cli.prompts import Prompt
 from peagle_cli.trace.advice import AutoDepth
@@ -161,6 +161,7 @@ class Conversation:
             raise BadInputError("Plain decoding drafts nothing: change the method first.")
         setting = LaneSetting(LANE, wanted.method, depth)
         check_lane(setting, info)
+        check_steerable(info)
         self.wanted = setting
         self._auto = None
         return [SetDepth(LANE, depth)]
@@ -173,6 +174,7 @@ class Conversation:
         info, wanted = self._known()
         if wanted.method == "none":
             raise BadInputError("Plain decoding drafts nothing: change the method first.")
+        check_steerable(info)
         if self._auto is not None:
             self._auto = None
             return []
@@ -196,9 +198,10 @@ class Conversation:
         Raises `BadInputError` when nothing has been asked.
         """
         info, wanted = self._known()
+        check_steerable(info)
         if not self._asked():
             raise BadInputError("There is no prompt to race on: ask something first.")
-        settings = settings_for(info, (), DEPTHS, baseline=True)
+        settings = settings_for(info.drafters, (), DEPTHS, baseline=True)
         if wanted.method != "none" and wanted.depth:
             settings = tuple(dict.fromkeys([*settings, (wanted.method, wanted.depth)]))
         *history, last = self._messages()
@@ -223,6 +226,7 @@ class Conversation:
         """
         info, wanted = self._known()
         check_method(method, info)
+        check_steerable(info)
         if self._auto is not None and method != wanted.method:
             self._auto = AutoDepth(info.max_depths[method]) if method != "none" else None
         if method == "none":

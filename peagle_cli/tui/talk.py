@@ -5,6 +5,7 @@ Knows no Textual. The screen calls `take` with what the session reports and show
 
 from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import Command, Message, Pause, Request, Resume, Step, Stop
+from peagle_cli.engine.validate import check_steerable
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
@@ -96,13 +97,14 @@ class Talk:
         self.session.control(Stop())
 
     def pause(self) -> None:
-        """Hold the engine between two steps, or let it go on."""
-        if self.phase is Phase.REPLYING:
+        """Hold the engine between two steps, or let it go on. Raises `BadInputError` where the engine cannot."""
+        if self.phase is Phase.REPLYING and self.conversation.info is not None:
+            check_steerable(self.conversation.info)
             self.paused = not self.paused
             self.session.control(Pause() if self.paused else Resume())
 
     def step(self) -> None:
-        """Take one step; pauses first."""
+        """Take one step; pauses first, and raises as that does."""
         if not self.paused:
             self.pause()
         self.session.control(Step())

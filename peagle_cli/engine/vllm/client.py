@@ -18,9 +18,9 @@ from peagle_cli.engine.protocol import (
     Step,
     Stop,
 )
-from peagle_cli.engine.validate import check_command, check_request
+from peagle_cli.engine.validate import check_command, check_request, check_steerable
 from peagle_cli.engine.vllm.lane import Backends, LaneRun
-from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.errors import PeagleError
 from peagle_cli.trace.events import Event, Failed, Started
 
 
@@ -72,11 +72,8 @@ class VllmEngine:
     def control(self, command: Command) -> None:
         """Obey `command` as far as the server can; raises `BadInputError` where it cannot."""
         check_command(command, self.info)
-        if not self.info.steerable and not isinstance(command, Stop):
-            raise BadInputError(
-                "This server cannot be steered: depth and method are those it was started with.",
-                "`peagle tap` says how to start one that can.",
-            )
+        if not isinstance(command, Stop):
+            check_steerable(self.info)
         with self._lock:
             lanes, running = dict(self._lanes), self._running
         match command:

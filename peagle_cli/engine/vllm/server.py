@@ -35,7 +35,7 @@ class Served(msgspec.Struct, frozen=True):
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """vLLM's counters of speculative decoding since the server's start, all its engines together.
+    """vLLM's counters since the server's start, all its engines together: tokens of replies, and speculative decoding.
 
     `accepted_at[i]` are the drafts that accepted more than i tokens: as many positions as it drafts per step.
     """
@@ -44,6 +44,7 @@ class Counters(msgspec.Struct, frozen=True):
     draft_tokens: int
     accepted_tokens: int
     accepted_at: tuple[int, ...]
+    tokens: int
 
     def since(self, before: "Counters") -> "Counters":
         """What has been counted since `before`."""
@@ -52,6 +53,7 @@ class Counters(msgspec.Struct, frozen=True):
             self.draft_tokens - before.draft_tokens,
             self.accepted_tokens - before.accepted_tokens,
             tuple(now - then for now, then in zip(self.accepted_at, before.accepted_at, strict=True)),
+            self.tokens - before.tokens,
         )
 
 
@@ -115,6 +117,17 @@ class Server:
         """Its counters; None where it has none, as without speculation."""
         status, body = self._ask("GET", "/metrics")
         return parse_counters(body.decode(errors="replace")) if status == http.HTTPStatus.OK else None
+
+    def metrics(self) -> str:
+        """What it counts, as Prometheus reads it. Raises `PeagleError` where it does not tell."""
+        status, body = self._ask("GET", "/metrics")
+        self._check(status, body)
+        return body.decode(errors="replace")
+
+    def reply(self, path: str, body: dict[str, Any]) -> None:
+        """Have a reply made, and wait for its end. Raises as `stream` does."""
+        status, answer = self._ask("POST", path, body, _REPLY_TIMEOUT_S)
+        self._check(status, answer)
 
     def text_of(self, model: str, ids: list[int]) -> str | None:
         """Tokens as text, by the server's tokeniser; None where it does not offer that."""
@@ -210,7 +223,7 @@ class Stream:
         self._connection.close()
 
 
-_SAMPLE = re.compile(r"^vllm:spec_decode_num_(\w+?)_total(?:\{(.*)\})? ([0-9.eE+]+)$", re.MULTILINE)
+_SAMPLE = re.compile(r"^vllm:(?:spec_decode_num_)?(\w+?)_total(?:\{(.*)\})? ([0-9.eE+]+)$", re.MULTILINE)
 _POSITION = re.compile(r'position="(\d+)"')
 
 
@@ -231,7 +244,13 @@ def parse_counters(text: str) -> Counters | None:
         totals.get("draft_tokens", 0),
         totals.get("accepted_tokens", 0),
         tuple(positions[i] for i in sorted(positions)),
+        totals.get("generation_tokens", 0),
     )
+
+
+def generated_tokens(text: str) -> int:
+    """The tokens of all replies, in what /metrics says."""
+    return sum(int(float(value)) for name, _, value in _SAMPLE.findall(text) if name == "generation_tokens")
 
 
 def _message(body: bytes) -> str:

@@ -73,11 +73,13 @@ class Weaver:
         if not self._tapped:
             yield from self._read_alone(self._streamed)
             return
+        self._drop_pieces()
         yield from self._read_alone(self._given_up)
         while self._steps:
             step, work = self._steps[0]
-            needed = work.position + (work.emitted if self._wants_opinions else 0)
-            if self._streamed < (needed if self._wants_opinions or work.position > self._done else 0):
+            gap = work.position > self._done
+            needed = work.position + work.emitted if self._wants_opinions else work.position if gap else 0
+            if self._streamed < needed:
                 return
             self._steps.popleft()
             if work.position < self._done or not work.emitted:

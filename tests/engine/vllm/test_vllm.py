@@ -1,0 +1,322 @@
+"""vLLM itself, with the default target and its drafters: the figures are its own, and what is asked for happens.
+
+Needs vLLM; docs/vllm.md says how to come by it. In this order: later tests end servers.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from peagle_cli.engine.open import open_engine
+from peagle_cli.engine.protocol import (
+    EngineSpec,
+    LaneSetting,
+    Message,
+    Pause,
+    Request,
+    Resume,
+    SetDepth,
+    SetMethod,
+    Step,
+    Stop,
+)
+from peagle_cli.engine.torch.engine import TorchEngine
+from peagle_cli.engine.vllm.server import Counters
+from peagle_cli.errors import BadInputError
+from peagle_cli.models.progress import unheard
+from peagle_cli.trace.events import UNKNOWN_ID, Changed, DraftBatch, Event, Failed, Finished, Method, Sampling, Started
+from peagle_cli.trace.lossless import CANDIDATES, check
+from peagle_cli.trace.metrics import Metrics
+from tests.engine.vllm.conftest import Opened
+
+PROMPTS = (
+    "Write a Python function that merges two sorted lists.",
+    "Name the planets of the solar system, one a line.",
+    "Explain in two sentences why the sky is blue.",
+)
+TOKENS = 64
+DEPTH = 7
+
+
+def request(prompt: str = PROMPTS[0], method: Method = "peagle", tokens: int = TOKENS, **more: Any) -> Request:
+    lane = LaneSetting("chat", method, 0 if method == "none" else DEPTH)
+    return Request((Message("user", prompt),), (lane,), more.pop("sampling", Sampling()), tokens, **more)
+
+
+def batches(events: list[Event]) -> list[DraftBatch]:
+    return [event for event in events if isinstance(event, DraftBatch)]
+
+
+def said(events: list[Event]) -> list[int]:
+    return [token.id for batch in batches(events) for token in batch.tokens]
+
+
+def counted(metrics: list[Metrics]) -> Counters:
+    """Our figures, as the server counts."""
+    per_position = [0] * DEPTH
+    for each in metrics:
+        histogram = each.summary().acceptance_histogram
+        for i in range(DEPTH):
+            per_position[i] += sum(histogram[i + 1 :])
+    return Counters(
+        drafts=sum(each.drafts for each in metrics),
+        draft_tokens=sum(each.draft_tokens for each in metrics),
+        accepted_tokens=sum(each.accepted_tokens for each in metrics),
+        accepted_at=tuple(per_position),
+        tokens=sum(each.tokens for each in metrics),
+    )
+
+
+def counters(opened: Opened, method: Method = "peagle") -> Counters:
+    """The server's, once it has stopped counting: its front end hears of a step a moment later."""
+    server = opened.servers.backend(method).server
+    last = server.counters()
+    for _ in range(100):
+        time.sleep(0.1)
+        now = server.counters()
+        if now == last and now is not None:
+            return now
+        last = now
+    raise AssertionError("the counters do not come to rest")
+
+
+@pytest.fixture(scope="module")
+def replies(opened: Opened) -> list[list[Event]]:
+    """Every prompt answered, and the figures held against the server's on the way."""
+    before = counters(opened)
+    replies = [list(opened.engine.run(request(prompt, candidates=CANDIDATES))) for prompt in PROMPTS]
+    assert counted([Metrics(events) for events in replies]) == counters(opened).since(before)
+    return replies
+
+
+def test_opening_tells_how_far_it_is(opened: Opened) -> None:
+    stages = [progress.stage for progress in opened.said]
+    assert stages[0].startswith("Starting vLLM (P-EAGLE)")
+    assert len(set(stages)) > 3
+    info = opened.engine.info
+    assert (info.engine, info.steerable, info.max_depths) == ("vllm", True, {"peagle": DEPTH, "eagle3": DEPTH})
+    assert info.machine.dtype == "bfloat16"
+    assert info.notes == ()
+
+
+def test_figures_equal_the_servers_counters(replies: list[list[Event]]) -> None:
+    for events in replies:
+        started, finished = events[0], events[-1]
+        assert isinstance(started, Started)
+        assert isinstance(finished, Finished)
+        assert finished.note == "", "no step was lost"
+        first, *steps = batches(events)
+        assert first.prefill == len(started.prompt_ids) - started.reused
+        assert all(len(batch.drafted) == DEPTH and batch.draft_s > 0 and batch.verify_s > 0 for batch in steps)
+        assert all(token.id != UNKNOWN_ID for batch in steps for token in batch.drafted)
+        assert [batch.clock_s for batch in steps] == sorted(batch.clock_s for batch in steps)
+
+
+def test_agrees_with_the_embedded_engine(replies: list[list[Event]]) -> None:
+    """The same text up to rounding ties, and the same acceptance length within 2 %."""
+    embedded = TorchEngine.open(EngineSpec(dtype="bfloat16", device="cpu"))
+    theirs = [list(embedded.run(request(prompt, candidates=CANDIDATES))) for prompt in PROMPTS]
+    for ours, other in zip(replies, theirs, strict=True):
+        assert isinstance(ours[0], Started)
+        assert isinstance(other[0], Started)
+        assert ours[0].prompt_ids == other[0].prompt_ids
+        found = check(batches(other), batches(ours), "bfloat16")
+        assert found is None or found.verdict == "rounding tie", found
+    alike = [i for i in range(len(PROMPTS)) if said(replies[i]) == said(theirs[i])]
+    assert alike, "rounding does not part all replies"
+    ours_length = _acceptance_length([replies[i] for i in alike])
+    assert ours_length == pytest.approx(_acceptance_length([theirs[i] for i in alike]), rel=0.02)
+
+
+def _acceptance_length(replies: list[list[Event]]) -> float:
+    counts = counted([Metrics(events) for events in replies])
+    return 1 + counts.accepted_tokens / counts.drafts
+
+
+def test_depth_changes_at_the_next_step(opened: Opened) -> None:
+    depths = []
+    changed = []
+    for event in opened.engine.run(request()):
+        if isinstance(event, DraftBatch):
+            depths.append(len(event.drafted))
+            if event.step == 3:
+                opened.engine.control(SetDepth("chat", 2))
+        elif isinstance(event, Changed):
+            changed.append((event.what, event.old, event.new))
+    assert changed == [("depth", DEPTH, 2)]
+    assert set(depths[1:4]) == {DEPTH}
+    assert depths[-1] == 2
+    assert depths[1:] == sorted(depths[1:], reverse=True)
+
+
+def test_a_depth_beyond_the_servers_is_refused(opened: Opened) -> None:
+    with pytest.raises(BadInputError, match="out of range"):
+        opened.engine.control(SetDepth("chat", DEPTH + 1))
+
+
+def test_a_reply_can_be_held_and_stepped(opened: Opened) -> None:
+    events = opened.engine.run(request())
+    next(events)
+    opened.engine.control(Pause())
+    inbox: list[Event] = []
+    reader = threading.Thread(target=lambda: inbox.extend(events))
+    reader.start()
+    _wait_until_still(inbox)
+    held = len(inbox)
+    opened.engine.control(Step())
+    _wait_until_still(inbox)
+    assert len(inbox) == held + 1
+    opened.engine.control(Resume())
+    reader.join(120)
+    assert isinstance(inbox[-1], Finished)
+    assert inbox[-1].reason == "length"
+    clocks = [batch.clock_s for batch in batches(inbox)]
+    assert clocks[-1] < 60, "the clock stands still while it is held"
+
+
+def _wait_until_still(inbox: list[Event]) -> None:
+    size = -1
+    while size != len(inbox):
+        size = len(inbox)
+        time.sleep(1.5)
+
+
+def test_stop_ends_the_reply_on_the_server_too(opened: Opened) -> None:
+    events = []
+    for event in opened.engine.run(request(tokens=1500)):
+        events.append(event)
+        if len(events) == 4:
+            opened.engine.control(Stop())
+    assert events[-1] == Finished("chat", "cancelled")
+    assert counters(opened) == counters(opened), "nobody goes on"
+
+
+def test_sampling_on_a_cpu_has_the_targets_distribution(opened: Opened, replies: list[list[Event]]) -> None:
+    """At a temperature close to 0 it must say what greedy decoding says: with vLLM's fault it says anything."""
+    events = list(opened.engine.run(request(sampling=Sampling(temperature=0.001, seed=1))))
+    assert said(events)[:16] == said(replies[0])[:16]
+
+
+def test_others_on_the_server_do_not_disturb(opened: Opened) -> None:
+    """Stop strings, structured output, a request that is broken off, and plain ones: all at once, beside the chat."""
+    backend = opened.servers.backend("peagle")
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    extras: list[dict[str, Any]] = [
+        {"stop": ["the"]},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}},
+        {"max_tokens": 8},
+        {},
+    ]
+
+    def other(extra: dict[str, Any], breaks_off: bool) -> None:
+        message = {"role": "user", "content": "Tell me about the sea."}
+        body = {"model": backend.model, "messages": [message], "stream": True, "max_tokens": 40, **extra}
+        stream = backend.server.stream("/v1/chat/completions", body, f"other-{id(extra)}")
+        for i, _ in enumerate(stream):
+            if breaks_off and i == 5:
+                stream.close()
+                return
+
+    threads = [threading.Thread(target=other, args=(extra, extra == {})) for extra in extras]
+    for thread in threads:
+        thread.start()
+    events = list(opened.engine.run(request()))
+    for thread in threads:
+        thread.join(120)
+    assert isinstance(events[-1], Finished)
+    assert len(said(events)) == TOKENS
+    assert opened.servers.backend("peagle").server.is_healthy()
+
+
+@pytest.fixture
+def address(opened: Opened) -> str:
+    return opened.servers.backend("peagle").server.url
+
+
+def test_attached_to_a_tapped_server(opened: Opened, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = opened.servers.backend("peagle").link
+    assert link is not None
+    monkeypatch.setenv("PEAGLE_TAP", link.address)
+    with closing(open_engine(EngineSpec(engine=address), unheard)) as engine:
+        assert engine.info.steerable
+        assert engine.info.max_depths == {"peagle": DEPTH}
+        before = counters(opened)
+        events = list(engine.run(request(tokens=16)))
+        assert counted([Metrics(events)]) == counters(opened).since(before)
+
+
+def test_attached_to_a_plain_server(
+    opened: Opened, address: str, replies: list[list[Event]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its tap: accepted runs, and the server's counters."""
+    monkeypatch.delenv("PEAGLE_TAP", raising=False)
+    with closing(open_engine(EngineSpec(engine=address), unheard)) as engine:
+        assert "has no tap" in engine.info.notes[0]
+        before = counters(opened)
+        lane = LaneSetting("chat", "other", DEPTH)
+        events = list(engine.run(Request((Message("user", PROMPTS[0]),), (lane,), Sampling(), 16)))
+        since = counters(opened).since(before)
+        with pytest.raises(BadInputError, match="cannot be steered"):
+            engine.control(Pause())
+    assert said(events) == said(replies[0])[:16]
+    ours = Metrics(events)
+    assert ours.accepted_tokens <= since.accepted_tokens <= ours.accepted_tokens + DEPTH, "but for what a stop cut"
+    assert isinstance(events[-1], Finished)
+    assert f"{since.drafts} drafts" in events[-1].note
+
+
+def test_another_method_is_another_server(opened: Opened, replies: list[list[Event]]) -> None:
+    """Mid-reply, too: the words go on where they were."""
+    events = []
+    for event in opened.engine.run(request()):
+        events.append(event)
+        if isinstance(event, DraftBatch) and event.step == 2:
+            opened.engine.control(SetMethod("chat", "eagle3"))
+    assert Changed("chat", "method", "peagle", "eagle3") in events
+    assert [batch.method for batch in batches(events)][-1] == "eagle3"
+    assert len(said(events)) == TOKENS
+    assert said(events)[:12] == said(replies[0])[:12]
+
+
+def test_eagle3_spares_itself_passes(opened: Opened) -> None:
+    before = counters(opened, "eagle3")
+    events = list(opened.engine.run(request(method="eagle3")))
+    assert counted([Metrics(events)]) == counters(opened, "eagle3").since(before)
+    shallow = []
+    lane = LaneSetting("chat", "eagle3", 1)
+    for event in opened.engine.run(Request((Message("user", PROMPTS[0]),), (lane,), Sampling(), TOKENS)):
+        if isinstance(event, DraftBatch) and event.drafted:
+            shallow.append(event)
+    deep = [batch for batch in batches(events) if batch.drafted]
+    assert min(batch.draft_s for batch in shallow[2:]) < min(batch.draft_s for batch in deep) / 2
+
+
+def test_a_server_that_is_killed_is_a_failure_and_the_next_request_starts_another(opened: Opened) -> None:
+    events = []
+    for event in opened.engine.run(request(method="eagle3", tokens=1500)):
+        events.append(event)
+        if len(events) == 4:
+            for pid in _server_processes(opened.servers.backend("eagle3").server.port):
+                os.kill(pid, signal.SIGKILL)
+    assert isinstance(events[-1], Failed)
+    assert "killed" in events[-1].message
+    assert len(said(events)) > 0
+
+
+def _server_processes(port: int) -> Iterator[int]:
+    """The server's own process, not its guard's."""
+    for line in subprocess.check_output(["ps", "-eo", "pid,args"], text=True).splitlines():
+        if f"--port {port}" in line and "engine.vllm.guard" not in line:
+            yield int(line.split()[0])
+
+
+def test_a_refused_flag_is_one_sentence(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInputError, match="gives vLLM --model itself"):
+        open_engine(EngineSpec(engine="vllm", flags=("--model", "x")), unheard)

@@ -46,7 +46,8 @@ def point_at_anchors(drafter: TrainableDrafter, batch: Batch, depth: int) -> Non
         slots = draft_slots(drafter, batch, all_kept(batch, depth), layers=index)
         real = slots[0].hidden[batch.answer]
         masks = torch.cat([slot.hidden[slot.wanted] for slot in slots[1:]])
-        readouts = _fit(layer.inputs(real, real).float(), layer.inputs(masks, masks).float())
+        cast = layer.cast(real.dtype)
+        readouts = _fit(cast.inputs(real, real).float(), cast.inputs(masks, masks).float())
         _set_head(layer, readouts, ramp.to(real.device))
 
 

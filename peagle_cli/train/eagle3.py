@@ -28,7 +28,8 @@ def unroll(drafter: TrainableDrafter, batch: Batch, passes: int) -> Iterator[tup
     embeds = drafter.embed(batch.ids)
     hidden = drafter.fuse(batch.aux)
     anchors = torch.arange(length, device=batch.ids.device)
-    seen: list[list[Heads]] = [[] for _ in drafter.layer_list]
+    layers = drafter.cast_layers()
+    seen: list[list[Heads]] = [[] for _ in layers]
     for step in range(passes):
         if step == 1:
             anchors, hidden = anchors[batch.first :], hidden[:, batch.first :]
@@ -37,7 +38,7 @@ def unroll(drafter: TrainableDrafter, batch: Batch, passes: int) -> Iterator[tup
         # Past the end there is no token; what is put there predicts nothing that counts.
         tokens = F.pad(embeds, (0, 0, 0, step + 1))[:, anchors + step + 1]
         rotation = drafter.rotation(anchors + step)
-        for layer, earlier in zip(drafter.layer_list, seen, strict=True):
+        for layer, earlier in zip(layers, seen, strict=True):
             heads = layer.heads(layer.inputs(tokens, hidden), rotation)
             earlier.append(heads)
             keys = torch.cat([slots.keys for slots in earlier], 1)

@@ -15,9 +15,9 @@ from torch.autograd.function import once_differentiable
 from peagle_cli.train.batch import Batch
 from peagle_cli.train.model import TargetHead, TrainableDrafter
 
-CHUNK = 128
+CHUNK = 256
 """Rows whose scores are turned into gradients at a time: on a CPU, as many as its cache holds."""
-BLOCK = 8 * CHUNK
+BLOCK = 4 * CHUNK
 """Rows whose gradients exist at a time. Bounds memory; the head's gradient is a sum over blocks."""
 
 
@@ -38,7 +38,7 @@ class SoftTargets(NamedTuple):
         probs = torch.cat([head.logits(chunk).softmax(-1) for chunk in aux.split(CHUNK)])
         row = torch.full_like(batch.ids, -1)
         row[where] = torch.arange(len(probs), device=row.device)
-        return cls(probs, probs.argmax(-1), row)
+        return cls(probs, probs.max(-1).indices, row)
 
     def at(self, positions: Tensor) -> Tensor:
         """The rows of `probs` for `positions` [B, n]; -1 where there is nothing to learn, or behind the end."""

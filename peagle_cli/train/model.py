@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from peagle_cli.engine.torch.layers import rotary_frequencies
 from peagle_cli.engine.torch.target import Target
 from peagle_cli.models.config import LlamaConfig
+from peagle_cli.train.fused import rms_norm, rotate, swiglu
 
 
 class Shape(NamedTuple):
@@ -44,7 +45,7 @@ class Heads(NamedTuple):
 
 
 class Layer(nn.Module):
-    """A Llama layer. The first one attends over embedding and hidden state side by side."""
+    """A Llama layer's float32 master weights. The first layer attends over embedding and hidden state side by side."""
 
     def __init__(self, config: LlamaConfig, *, first: bool) -> None:
         super().__init__()
@@ -63,25 +64,55 @@ class Layer(nn.Module):
         self.mlp_norm = nn.Parameter(torch.ones(hidden))
         self.hidden_norm = nn.Parameter(torch.ones(hidden)) if first else None
 
+    def cast(self, dtype: torch.dtype) -> "CastLayer":
+        """The layer to compute with in `dtype`, for one step; gradients reach the master weights."""
+        return CastLayer(
+            qkv=torch.cat([self.q, self.k, self.v]).to(dtype),
+            o=self.o.to(dtype),
+            gate_up=torch.cat([self.gate, self.up]).to(dtype),
+            down=self.down.to(dtype),
+            input_norm=self.input_norm.to(dtype),
+            mlp_norm=self.mlp_norm.to(dtype),
+            hidden_norm=None if self.hidden_norm is None else self.hidden_norm.to(dtype),
+            heads_at=(self.q.shape[0] // self._head_dim, self.k.shape[0] // self._head_dim),
+            eps=self._eps,
+        )
+
+
+class CastLayer(NamedTuple):
+    """A layer's weights as they are computed with; those with the same input are stacked. `heads_at` are the numbers of
+    query heads and of key heads."""
+
+    qkv: Tensor
+    o: Tensor
+    gate_up: Tensor
+    down: Tensor
+    input_norm: Tensor
+    mlp_norm: Tensor
+    hidden_norm: Tensor | None
+    heads_at: tuple[int, int]
+    eps: float
+
     def inputs(self, embeds: Tensor, hidden: Tensor) -> Tensor:
         """What the attention reads, [B, S, 2H] in the first layer and [B, S, H] in the others."""
         if self.hidden_norm is None:
-            return rms_norm(hidden, self.input_norm, self._eps)
-        normed = rms_norm(hidden, self.hidden_norm, self._eps)
-        return torch.cat([rms_norm(embeds, self.input_norm, self._eps), normed], -1)
+            return rms_norm(hidden, self.input_norm, self.eps)
+        normed = rms_norm(hidden, self.hidden_norm, self.eps)
+        return torch.cat([rms_norm(embeds, self.input_norm, self.eps), normed], -1)
 
     def heads(self, inputs: Tensor, rotation: tuple[Tensor, Tensor]) -> Heads:
         """Queries, keys and values for what `inputs` returned, at the positions that `rotation` stands for."""
-        queries, keys, values = (
-            linear(inputs, weight).unflatten(-1, (-1, self._head_dim)) for weight in (self.q, self.k, self.v)
-        )
-        return Heads(_rotate(queries, rotation), _rotate(keys, rotation), values)
+        query_heads, key_heads = self.heads_at
+        heads = F.linear(inputs, self.qkv).unflatten(-1, (query_heads + 2 * key_heads, -1))
+        turned, values = heads.split([query_heads + key_heads, key_heads], -2)
+        queries, keys = rotate(turned, *rotation).split([query_heads, key_heads], -2)
+        return Heads(queries, keys, values)
 
     def finish(self, hidden: Tensor, mixed: Tensor) -> Tensor:
         """The residual stream behind the layer, from the one before it and what attention mixed, [B, S, Nq, D]."""
-        hidden = hidden + linear(mixed.flatten(-2), self.o)
-        normed = rms_norm(hidden, self.mlp_norm, self._eps)
-        return hidden + linear(F.silu(linear(normed, self.gate)) * linear(normed, self.up), self.down)
+        hidden = hidden + F.linear(mixed.flatten(-2), self.o)
+        normed = rms_norm(hidden, self.mlp_norm, self.eps)
+        return hidden + F.linear(swiglu(F.linear(normed, self.gate_up)), self.down)
 
 
 class TrainableDrafter(nn.Module):
@@ -114,13 +145,17 @@ class TrainableDrafter(nn.Module):
         """The layers, typed."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
+    def cast_layers(self) -> list[CastLayer]:
+        """The layers to compute with, for one step."""
+        return [layer.cast(self.embedding.dtype) for layer in self.layer_list]
+
     def embed(self, ids: Tensor) -> Tensor:
         """The target's embeddings of token ids, [..., H]."""
         return F.embedding(ids, self.embedding)
 
     def fuse(self, aux: Tensor) -> Tensor:
         """Hidden states [..., H] from auxiliary states [..., A]."""
-        return linear(aux, self.fc / self.scale)
+        return F.linear(aux, (self.fc / self.scale).to(aux.dtype))
 
     def mask_slot(self) -> tuple[Tensor, Tensor]:
         """Embedding and hidden state [H] that all mask slots share."""
@@ -129,7 +164,7 @@ class TrainableDrafter(nn.Module):
         return self.embedding[self.shape.mask_token], hidden.to(self.embedding.dtype)
 
     def rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [..., 1, D] that turn heads to `positions`; the first half of the sines is negated."""
+        """Cosines and sines [..., 1, D / 2] that turn heads to `positions`."""
         tables = self._tables_for(int(positions.max()) + 1)
         return tables.cos[positions][..., None, :], tables.sin[positions][..., None, :]
 
@@ -148,11 +183,11 @@ class TrainableDrafter(nn.Module):
 
     def outputs(self, hidden: Tensor) -> Tensor:
         """What `lm_head` reads: the residual stream [..., H], normed."""
-        return rms_norm(hidden, self.norm, self.shape.llama.rms_norm_eps)
+        return rms_norm(hidden, self.norm.to(hidden.dtype), self.shape.llama.rms_norm_eps)
 
 
 class _Tables(NamedTuple):
-    """What depends on positions only: rotary cosines and sines [length, D], and the mask of real slots."""
+    """What depends on positions only: rotary cosines and sines [length, D / 2], and the mask of real slots."""
 
     cos: Tensor
     sin: Tensor
@@ -162,9 +197,8 @@ class _Tables(NamedTuple):
     def of(cls, config: LlamaConfig, length: int, like: Tensor) -> "_Tables":
         """For `length` positions, with the dtype and on the device of `like`."""
         angles = torch.arange(length)[:, None] * rotary_frequencies(config)
-        cos, sin = angles.cos(), angles.sin()
         mask = torch.full((length, length), -torch.inf).triu_(1)
-        return cls(*(table.to(like) for table in (torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1), mask)))
+        return cls(*(table.to(like) for table in (angles.cos(), angles.sin(), mask)))
 
 
 class TargetHead(NamedTuple):
@@ -182,23 +216,8 @@ class TargetHead(NamedTuple):
     def logits(self, aux: Tensor) -> Tensor:
         """The target's scores over the draft vocabulary [..., Vd] from auxiliary states that end with the last
         layer's."""
-        return F.linear(rms_norm(aux[..., -self.norm.shape[0] :], self.norm, self.eps), self.rows)
-
-
-def linear(x: Tensor, weight: Tensor) -> Tensor:
-    """x Wᵀ in x's dtype, from float32 master weights."""
-    return F.linear(x, weight.to(x.dtype))
-
-
-def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """x / rms(x) · weight over the last dimension, in x's dtype."""
-    return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps)
+        return F.linear(F.rms_norm(aux[..., -self.norm.shape[0] :], self.norm.shape, self.norm, self.eps), self.rows)
 
 
 def _matrix(rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(rows, columns) * columns**-0.5)
-
-
-def _rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    cos, sin = rotation
-    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)

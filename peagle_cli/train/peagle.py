@@ -91,7 +91,7 @@ def _run(
     length = real.shape[1]
     rotation = drafter.rotation(torch.cat([real, *(anchor + d for d, anchor in enumerate(anchors, 1))], 1))
     parts = _parts(drafter.mask(length), anchors)
-    for layer in drafter.layer_list[:layers]:
+    for layer in drafter.cast_layers()[:layers]:
         heads = layer.heads(layer.inputs(embeds, hidden), rotation)
         hidden = layer.finish(hidden, attend(*heads, parts))
     return hidden

@@ -45,7 +45,7 @@ def _first_choices(drafter: TrainableDrafter, hidden: Tensor) -> Tensor:
     """The target ids chosen at slots' outputs [..., H]."""
     head = drafter.lm_head.to(hidden.dtype)
     rows = drafter.outputs(hidden).flatten(0, -2)
-    choices = torch.cat([F.linear(chunk, head).argmax(-1) for chunk in rows.split(CHUNK)])
+    choices = torch.cat([F.linear(chunk, head).max(-1).indices for chunk in rows.split(CHUNK)])
     return drafter.draft_ids[choices].view(hidden.shape[:-1])
 
 

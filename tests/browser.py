@@ -30,10 +30,20 @@ class Page:
 
     def open(self, address: str) -> None:
         """Load a page to its end."""
+        self.open_as(address, address)
+
+    def open_as(self, address: str, shown: str) -> None:
+        """Load a page to its end, where it gives itself another address."""
         self._call("Page.navigate", url="about:blank")  # so that another fragment is another page
         self._call("Page.navigate", url=address)
-        while self.run("document.readyState + location.href") != f"complete{address}":
+        while self.run("document.readyState + location.href") != f"complete{shown}":
             pass
+
+    def write(self, text: str) -> None:
+        """Press the keys for `text`, one after the other."""
+        for char in text:
+            key = {"key": "Enter", "windowsVirtualKeyCode": 13} if char == "\r" else {"key": char}
+            self._call("Input.dispatchKeyEvent", type="keyDown", text=char, **key)
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page, a promise's when it is one."""

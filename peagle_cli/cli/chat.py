@@ -66,6 +66,12 @@ def chat(
         int, typer.Option(min=0, max=MAX_CANDIDATES, help="With jsonl: each position's likeliest tokens, this many.")
     ] = 0,
     record: Record = True,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Open the screen in a browser on this machine, not on the terminal.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --serve: where to listen; 0: where it is free.")
+    ] = 8000,
     resume: Annotated[
         str | None,
         typer.Option(
@@ -106,6 +112,13 @@ def chat(
         history=history,
         continues=sessions.name_of(resumed) if resumed else None,
     )
+    if serve:
+        if plain or output is not None:
+            raise BadInputError("--serve opens the screen.", "Leave out --plain and --output.")
+        from peagle_cli.cli.serve import serve as serve_chats
+
+        serve_chats(options, port)
+        return
     if on_screen:
         from peagle_cli.tui.app import run_chat
 

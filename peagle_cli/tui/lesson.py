@@ -94,7 +94,8 @@ def bundled() -> Lesson:
     return Lesson(f"the demo {_DEMO}", (event for run in recording.runs for event in run))
 
 
-def _shows(batch: DraftBatch) -> tuple[bool, bool, bool]:
-    """How well a step serves as an example: some drafts accepted and one rejected, all of them visible words."""
+def _shows(batch: DraftBatch) -> tuple[bool, bool, bool, int]:
+    """How well a step serves as an example: some drafts accepted and one rejected, all of them visible words, and more
+    than one accepted."""
     visible = all(token.text.strip() for token in (*batch.drafted, batch.bonus))
-    return batch.emitted == batch.accepted + 1, 0 < batch.accepted < len(batch.drafted), visible
+    return batch.emitted == batch.accepted + 1, 0 < batch.accepted < len(batch.drafted), visible, min(batch.accepted, 3)

@@ -1,5 +1,6 @@
 """`peagle train`: write data with the target, train a drafter on it, try it."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,13 +11,20 @@ from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import Device, Dtype, Model
 from peagle_cli.errors import BadInputError
 from peagle_cli.text import json_document, printable
+from peagle_cli.train.settings import DEPTHS, LAYERS, End, Settings, TrainableMethod
 
 if TYPE_CHECKING:
     from peagle_cli.train.evaluate import Evaluation
 
 train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_is_help=True)
 
+_DEFAULTS = Settings(method="peagle")
+_END = _DEFAULTS.end
 _PROMPTS_HELP = "File of prompts: JSON lines with `turns`, or text with one prompt a line."
+
+
+def _by_method(values: Mapping[TrainableMethod, int]) -> str:
+    return ", ".join(f"{method} {value}" for method, value in values.items())
 
 
 @train.command()
@@ -64,7 +72,7 @@ def data(
 
 @train.command()
 def run(
-    method: Annotated[Literal["eagle3", "peagle"], typer.Option(help="What kind of drafter.")],
+    method: Annotated[TrainableMethod, typer.Option(help="What kind of drafter.")],
     data: Annotated[Path, typer.Option(help="Conversations that `peagle train data` wrote.")],
     out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted one goes on.")],
     model: Model = None,
@@ -77,28 +85,45 @@ def run(
     states: Annotated[
         Path | None, typer.Option(help="Where the target's states are kept. Default: in the run's folder.")
     ] = None,
-    epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the data.")] = 6.0,
+    epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the data.")] = _END.epochs,
     minutes: Annotated[float | None, typer.Option(min=0.01, help="Train so long instead.", show_default=False)] = None,
-    decay: Annotated[float, typer.Option(min=0, max=1, help="Share of it in which learning rates fall to 0.")] = 0.25,
+    decay: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of it in which learning rates fall to 0.")
+    ] = _END.decay,
     layers: Annotated[
-        int | None, typer.Option(min=1, max=16, help="Layers. Default: eagle3 1, peagle 4.", show_default=False)
+        int | None,
+        typer.Option(min=1, max=16, help=f"Layers. Default: {_by_method(LAYERS)}.", show_default=False),
     ] = None,
-    intermediate: Annotated[int, typer.Option(min=16, help="Width of the feed-forward halves.")] = 960,
-    draft_vocab: Annotated[int, typer.Option(min=16, help="Most frequent tokens that can be drafted.")] = 6144,
+    intermediate: Annotated[
+        int, typer.Option(min=16, help="Width of the feed-forward halves.")
+    ] = _DEFAULTS.intermediate,
+    draft_vocab: Annotated[
+        int, typer.Option(min=16, help="Most frequent tokens that can be drafted.")
+    ] = _DEFAULTS.draft_vocab,
     depth: Annotated[
         int | None,
-        typer.Option(min=1, max=32, help="Tokens per training draft. Default: eagle3 3, peagle 8.", show_default=False),
+        typer.Option(
+            min=1, max=32, help=f"Tokens per training draft. Default: {_by_method(DEPTHS)}.", show_default=False
+        ),
     ] = None,
     keep: Annotated[
         float, typer.Option(min=0, max=1, help="P-EAGLE: share of drafts that go one mask slot deeper.")
-    ] = 0.7,
-    matrix_rate: Annotated[float, typer.Option(min=0, help="Learning rate of matrices (Muon).")] = 4e-3,
-    head_rate: Annotated[float, typer.Option(min=0, help="Learning rate of the head (AdamW).")] = 1e-3,
-    vector_rate: Annotated[float, typer.Option(min=0, help="Learning rate of vectors (AdamW).")] = 4e-3,
-    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens per step.")] = 2048,
-    max_length: Annotated[int, typer.Option(min=32, max=131072, help="Conversations are cut there.")] = 512,
-    segment: Annotated[int, typer.Option(min=16, help="P-EAGLE: partition longer sequences by so many.")] = 512,
-    seed: Annotated[int, typer.Option(min=0, help="Of the weights, the order and the drops.")] = 0,
+    ] = _DEFAULTS.keep,
+    matrix_rate: Annotated[
+        float, typer.Option(min=0, help="Learning rate of matrices (Muon).")
+    ] = _DEFAULTS.matrix_rate,
+    head_rate: Annotated[float, typer.Option(min=0, help="Learning rate of the head (AdamW).")] = _DEFAULTS.head_rate,
+    vector_rate: Annotated[
+        float, typer.Option(min=0, help="Learning rate of vectors (AdamW).")
+    ] = _DEFAULTS.vector_rate,
+    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens per step.")] = _DEFAULTS.batch_tokens,
+    max_length: Annotated[
+        int, typer.Option(min=32, max=131072, help="Conversations are cut there.")
+    ] = _DEFAULTS.max_length,
+    segment: Annotated[
+        int, typer.Option(min=16, help="P-EAGLE: partition longer sequences by so many.")
+    ] = _DEFAULTS.segment,
+    seed: Annotated[int, typer.Option(min=0, help="Of the weights, the order and the drops.")] = _DEFAULTS.seed,
     device: Device = None,
 ) -> None:
     """Train a drafter. It is exported as vLLM loads it, to the run's folder `drafter`.
@@ -110,7 +135,6 @@ def run(
     from peagle_cli.engine.torch import hardware
     from peagle_cli.models.store import target_folder
     from peagle_cli.train.log import read_log
-    from peagle_cli.train.settings import End, Settings
     from peagle_cli.train.trainer import open_run
 
     settings = Settings(

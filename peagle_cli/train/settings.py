@@ -6,6 +6,11 @@ import msgspec
 
 TrainableMethod = Literal["eagle3", "peagle"]
 
+LAYERS: dict[TrainableMethod, int] = {"eagle3": 1, "peagle": 4}
+"""Layers by default: P-EAGLE needs more, for its mask slots start from nothing."""
+DEPTHS: dict[TrainableMethod, int] = {"eagle3": 3, "peagle": 8}
+"""Tokens per training draft by default."""
+
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
     """When a run is over: after `epochs` passes over the data, or after `minutes` of training where those are given.
@@ -44,10 +49,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def layer_count(self) -> int:
-        """Layers, with the method's default filled in: P-EAGLE needs more, for its mask slots start from nothing."""
-        return self.layers or {"eagle3": 1, "peagle": 4}[self.method]
+        """Layers, with the method's default filled in."""
+        return self.layers or LAYERS[self.method]
 
     @property
     def train_depth(self) -> int:
         """Tokens per training draft, with the method's default filled in."""
-        return self.depth or {"eagle3": 3, "peagle": 8}[self.method]
+        return self.depth or DEPTHS[self.method]

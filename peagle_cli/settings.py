@@ -35,7 +35,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     system: str | None = None
     theme: str | None = None
-    dtype: Literal["float32", "bfloat16"] | None = None
+    dtype: Literal["float32", "bfloat16", "int4"] | None = None
     device: str | None = None
     engine: str | None = None
     record: bool | None = None

@@ -1,8 +1,10 @@
 """The options that several commands share: which engine to open, and how the screen looks."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+
+from peagle_cli.engine.protocol import Precision
 
 Model = Annotated[
     str | None,
@@ -19,8 +21,12 @@ Drafters = Annotated[
     ),
 ]
 Dtype = Annotated[
-    Literal["float32", "bfloat16"] | None,
-    typer.Option("--dtype", envvar="PEAGLE_DTYPE", help="Precision. Default: the fastest the processor has."),
+    Precision | None,
+    typer.Option(
+        "--dtype",
+        envvar="PEAGLE_DTYPE",
+        help="Precision; int4 is bfloat16 with 4-bit weights. Default: the fastest that model and processor have.",
+    ),
 ]
 EngineName = Annotated[
     str,

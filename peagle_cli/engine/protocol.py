@@ -126,6 +126,10 @@ class Engine(Protocol):
         ...
 
 
+Precision = Literal["float32", "bfloat16", "int4"]
+"""What is computed in; "int4" is bfloat16 with the target's weights kept at 4 bits."""
+
+
 class EngineSpec(msgspec.Struct, frozen=True):
     """Which engine to open. None leaves the choice to the engine, which says in `EngineInfo` what it chose.
 
@@ -138,7 +142,7 @@ class EngineSpec(msgspec.Struct, frozen=True):
     model: str | None = None
     drafters: tuple[str, ...] = ()
     device: str | None = None
-    dtype: Literal["float32", "bfloat16"] | None = None
+    dtype: Precision | None = None
     engine: str = "torch"
     method: Method | None = None
     depth: int | None = None

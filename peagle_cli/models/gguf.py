@@ -5,8 +5,9 @@ files, and a reader of the code meets one way of loading a model instead of two.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gguf
 import numpy as np
@@ -30,7 +31,21 @@ _LAYER_TENSORS = {
     "ffn_down": "mlp.down_proj",
 }
 _MODEL_TENSORS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+_HEADS = {"num_attention_heads": "head_count", "num_key_value_heads": "head_count_kv"}
 _CONTROL_TOKEN = 3  # llama.cpp's token type for special tokens
+
+_Array = np.ndarray[Any, Any]
+
+
+class Q4Matrix(NamedTuple):
+    """A matrix at 4 bits, in blocks of 32 along its input: w = `numbers` · `scales` + `minima`.
+
+    `numbers` are uint8 [out, in], 0 to 15; `scales` and `minima` float16 [out, in / 32]: llama.cpp's Q4_1.
+    """
+
+    numbers: _Array
+    scales: _Array
+    minima: _Array
 
 
 def convert(source: Path, folder: Path) -> None:
@@ -50,6 +65,25 @@ def convert(source: Path, folder: Path) -> None:
     _tokenizer(fields).save(str(folder / "tokenizer.json"))
     weights = {_hugging_face_name(name): _dequantise(tensor, config) for name, tensor in tensors.items()}
     save_file(weights, folder / SINGLE, metadata={"format": "pt"})
+
+
+def q4_matrices(source: Path) -> dict[str, Q4Matrix]:
+    """The matrices that the file keeps at 4 bits (Q4_1), by their names in Hugging Face's format."""
+    reader = gguf.GGUFReader(source)
+    heads = {name: reader.fields[f"llama.attention.{key}"].contents() for name, key in _HEADS.items()}
+    return {
+        _hugging_face_name(tensor.name.removesuffix(".weight")): _q4_matrix(_rows(tensor, heads))
+        for tensor in reader.tensors
+        if tensor.tensor_type == gguf.GGMLQuantizationType.Q4_1
+    }
+
+
+def _q4_matrix(rows: _Array) -> Q4Matrix:
+    """Take apart rows of blocks: scale and minimum (float16), then 16 bytes, whose low halves come first."""
+    blocks = rows.reshape(len(rows), -1, 20)
+    scales, minima = np.moveaxis(np.ascontiguousarray(blocks[..., :4]).view(np.float16), -1, 0)
+    numbers = np.concatenate([blocks[..., 4:] & 15, blocks[..., 4:] >> 4], -1)
+    return Q4Matrix(numbers.reshape(len(rows), -1), scales, minima)
 
 
 def _config(fields: dict[str, Any], *, tied: bool) -> dict[str, Any]:
@@ -116,15 +150,20 @@ def _hugging_face_name(name: str) -> str:
 
 
 def _dequantise(tensor: gguf.ReaderTensor, config: dict[str, Any]) -> torch.Tensor:
-    values = dequantize(tensor.data, tensor.tensor_type)
-    if ".attn_q." in tensor.name:
-        values = _halves(values, config["num_attention_heads"])
-    elif ".attn_k." in tensor.name:
-        values = _halves(values, config["num_key_value_heads"])
+    values = dequantize(_rows(tensor, config), tensor.tensor_type)
     return torch.tensor(values, dtype=torch.bfloat16)
 
 
-def _halves(rows: np.ndarray[Any, Any], heads: int) -> np.ndarray[Any, Any]:
+def _rows(tensor: gguf.ReaderTensor, config: Mapping[str, Any]) -> _Array:
+    """The bytes of a tensor, row by row, in Hugging Face's order."""
+    if ".attn_q." in tensor.name:
+        return _halves(tensor.data, config["num_attention_heads"])
+    if ".attn_k." in tensor.name:
+        return _halves(tensor.data, config["num_key_value_heads"])
+    return tensor.data
+
+
+def _halves(rows: _Array, heads: int) -> _Array:
     """Undo llama.cpp's order of a head's rows (rotary pairs interleaved) for Hugging Face's (first and second half)."""
     pairs = rows.reshape(heads, -1, 2, rows.shape[-1])
     return pairs.swapaxes(1, 2).reshape(rows.shape)

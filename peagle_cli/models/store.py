@@ -66,6 +66,12 @@ def preset_folder(preset: Preset) -> Path:
     return locations.models() / preset.name
 
 
+def gguf_file(name: str | None) -> Path | None:
+    """The GGUF file that a target was made of, where it is or will be once fetched; None for one that was not."""
+    preset = find_preset(name)
+    return preset_folder(preset) / Path(preset.source.member).name if preset else None
+
+
 def _repository(name: str) -> str:
     """The hub's name of a model for vLLM that is known by another; any other name as it is."""
     served = find_served(name)

@@ -14,6 +14,7 @@ from peagle_cli.engine.torch.context import Context
 from peagle_cli.engine.torch.controls import Controls
 from peagle_cli.engine.torch.decode import Lane
 from peagle_cli.engine.torch.drafter import DRAFTERS, MAX_DEPTH, Drafter
+from peagle_cli.engine.torch.packed import PackedMatrices
 from peagle_cli.engine.torch.target import Target
 from peagle_cli.engine.torch.weights import Weights
 from peagle_cli.engine.validate import check_command, check_request
@@ -67,7 +68,12 @@ class TorchEngine:
         preset = store.find_preset(spec.model)
         model = preset.title if preset else str(spec.model)
         on_progress(Progress(f"Loading {model}"))
-        target = Target.load(folder, device, dtype, MAX_CONTEXT)
+        packed = _packed(spec, device, model)
+        if packed and not packed.are_kept:
+            on_progress(Progress(f"Packing the weights of {model}"))
+        target = Target.load(folder, device, dtype, MAX_CONTEXT, packed)
+        if packed:
+            packed.keep()
         aux_layers = sorted({layer for _, config in checkpoints.values() for layer in config.aux_layers})
         drafters: dict[Method, Drafter] = {}
         for method, (drafter_folder, config) in checkpoints.items():
@@ -166,6 +172,21 @@ class TorchEngine:
         )
 
 
+def _packed(spec: EngineSpec, device: torch.device, model: str) -> PackedMatrices | None:
+    """The target's matrices at 4 bits, where they are to be had and not unwanted; raises `BadInputError` where they are
+    wanted and not to be had."""
+    file = store.gguf_file(spec.model)
+    if not (file and file.is_file()):
+        problem = f"The weights of {model} are not at 4 bits."
+    elif not hardware.has_int4(device):
+        problem = f"torch has no fast kernel for 4-bit weights on {hardware.device_name(device)}."
+    else:
+        return PackedMatrices(file) if spec.dtype in (None, "int4") else None
+    if spec.dtype == "int4":
+        raise BadInputError(problem, "Leave --dtype out: the fastest precision there is will be used.")
+    return None
+
+
 def _checkpoints(folders: Sequence[Path], target_folder: Path) -> dict[Method, tuple[Path, DrafterConfig]]:
     """The drafters' checkpoints by method, all found whole and to fit the target."""
     target = LlamaConfig.read(target_folder)
@@ -194,7 +215,7 @@ def _info(model: str, target: Target, drafters: Mapping[Method, Drafter], names:
             device=str(target.device),
             name=hardware.device_name(target.device),
             dtype=hardware.dtype_name(target.dtype),
-            weights=hardware.dtype_name(target.dtype),
+            weights=target.weights,
             threads=torch.get_num_threads(),
         ),
         versions={

@@ -4,13 +4,18 @@ import math
 import os
 import platform
 from pathlib import Path
-from typing import Literal
 
 import torch
 
+from peagle_cli.engine.protocol import Precision
 from peagle_cli.errors import BadInputError
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES: dict[Precision, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "int4": torch.bfloat16,
+}
+"""What activations are in."""
 
 
 def choose_device(asked: str | None) -> torch.device:
@@ -27,12 +32,18 @@ def choose_device(asked: str | None) -> torch.device:
     return device
 
 
-def choose_dtype(asked: Literal["float32", "bfloat16"] | None, device: torch.device) -> torch.dtype:
+def choose_dtype(asked: Precision | None, device: torch.device) -> torch.dtype:
     """The dtype asked for, or bfloat16 where the processor computes in it, or float32."""
     if asked:
         return DTYPES[asked]
     native = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bfloat16()
     return torch.bfloat16 if native else torch.float32
+
+
+def has_int4(device: torch.device) -> bool:
+    """Whether products with 4-bit weights are fast on `device`: torch has its kernel for them in AVX-512, and for
+    bfloat16 inputs."""
+    return device.type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX512" and _cpu_has_bfloat16()
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -1,10 +1,17 @@
 """Matrix products with weights, however the weights are kept."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+INT4_BLOCK = 32
+"""Weights that share a scale, in llama.cpp's files and so here."""
+
+FEW_ROWS = 16
+"""Rows up to which weights at 4 and 8 bits are multiplied as they are: more than a step has at any depth."""
 
 
 class Linear(Protocol):
@@ -64,11 +71,84 @@ class PackedLinear:
         return product
 
 
-def linear(*weights: Tensor) -> Linear:
+class Int4(NamedTuple):
+    """A matrix [out, in] at 4 bits, as torch's CPU kernel reads it: w = (q - 8) · scale + zero, in blocks of 32 inputs.
+
+    `packed` holds the numbers q, 0 to 15, in the kernel's order; `scales` [in / 32, out, 2] the scale and the zero of
+    each block, in bfloat16.
+    """
+
+    packed: Tensor
+    scales: Tensor
+
+    @classmethod
+    def pack(cls, numbers: Tensor, scales: Tensor, minima: Tensor) -> "Int4":
+        """The matrix q · scale + minimum, for numbers q [out, in] and the others [out, in / 32]."""
+        zeros = minima.float() + 8 * scales.float()
+        pairs = torch.stack([scales.float(), zeros], -1).transpose(0, 1)
+        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers.int(), 2)
+        return cls(packed, pairs.bfloat16().contiguous())
+
+
+class Int4Linear:
+    """Weights at 4 bits, multiplied with bfloat16 inputs; the results of a row do not depend on how many there are.
+
+    That kernel is the fastest for the few rows of a decoding step, which wait for memory. A prompt's many rows wait for
+    arithmetic, and are multiplied with the same weights in bfloat16, `dense` [out, in], which are mapped from a file.
+    """
+
+    def __init__(self, int4: Int4, dense: Sequence[Tensor]) -> None:
+        self._packed, self._scales = int4
+        self._dense = dense
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes read per product of a decoding step."""
+        return self._packed.nbytes + self._scales.nbytes
+
+    @property
+    def weight(self) -> Tensor:
+        """W as a plain matrix [out, in], in bfloat16."""
+        return torch.cat(list(self._dense))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The product of x [n, in] with the weights: [n, out]."""
+        if x.shape[0] > FEW_ROWS:
+            return torch.cat([F.linear(x, weight) for weight in self._dense], -1)
+        product: Tensor = torch.ops.aten._weight_int4pack_mm_for_cpu(x, self._packed, INT4_BLOCK, self._scales)
+        return product
+
+
+class Int8Linear:
+    """Weights rounded to 8 bits with one scale per row [out], multiplied with bfloat16 inputs; the results of a row do
+    not depend on how many there are. `dense` as for `Int4Linear`."""
+
+    def __init__(self, dense: Tensor) -> None:
+        self.weight = dense
+        wide = dense.float()
+        scales = (wide.abs().amax(1) / 127).bfloat16()
+        self._numbers = (wide / scales.float()[:, None]).round_().clamp_(-127, 127).to(torch.int8)
+        self._scales = scales
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes read per product of a decoding step."""
+        return self._numbers.nbytes + self._scales.nbytes
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The product of x [n, in] with the weights: [n, out]."""
+        if x.shape[0] > FEW_ROWS:
+            return F.linear(x, self.weight)
+        return torch._weight_int8pack_mm(x, self._numbers, self._scales)
+
+
+def linear(*weights: Tensor, int4: Int4 | None = None) -> Linear:
     """One product with all of `weights` [out, in], kept in the form that its device and dtype multiply fastest.
 
-    Several matrices with the same input are stacked; the caller splits the output.
+    Several matrices with the same input are stacked; the caller splits the output. `int4` is the stack at 4 bits.
     """
+    if int4 is not None:
+        return Int4Linear(int4, weights)
     weight = torch.cat(weights) if len(weights) > 1 else weights[0]
     packs = weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and torch.backends.mkldnn.is_available()
     return PackedLinear(weight) if packs else DenseLinear(weight)

@@ -7,8 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from peagle_cli.engine.torch.hardware import dtype_name
 from peagle_cli.engine.torch.layers import DecoderLayer, KVCache, Positions, RmsNorm, footprint
-from peagle_cli.engine.torch.linear import Linear, linear
+from peagle_cli.engine.torch.linear import Int8Linear, Linear, linear
+from peagle_cli.engine.torch.packed import PackedMatrices
 from peagle_cli.engine.torch.weights import Weights
 from peagle_cli.models.config import LlamaConfig
 from peagle_cli.trace.events import Footprint
@@ -18,7 +20,7 @@ PREFILL_CHUNK = 512
 
 
 class Target:
-    """A loaded target. It holds no sequence: callers keep a `KVCache` each."""
+    """A loaded target. It holds no sequence: callers keep a `KVCache` each. `weights` names how they are kept."""
 
     def __init__(
         self,
@@ -28,30 +30,43 @@ class Target:
         norm: RmsNorm,
         head: Linear,
         context: int,
+        *,
+        at_4_bits: bool,
     ) -> None:
         self.config = config
         self.context = context
         self.embedding = embedding
         self.norm = norm
         self.head = head
+        self.weights = "int4" if at_4_bits else dtype_name(embedding.dtype)
         self.device = embedding.device
         self.dtype = embedding.dtype
         self._layers = layers
         self._positions = Positions(config, context, self.device, self.dtype)
 
     @classmethod
-    def load(cls, folder: Path, device: torch.device, dtype: torch.dtype, context: int | None = None) -> "Target":
-        """Read a Hugging Face style folder. `context` shortens the model's own longest context."""
+    def load(
+        cls,
+        folder: Path,
+        device: torch.device,
+        dtype: torch.dtype,
+        context: int | None = None,
+        packed: PackedMatrices | None = None,
+    ) -> "Target":
+        """Read a Hugging Face style folder. `context` shortens the model's own longest context; `packed` has its
+        layers' matrices at 4 bits; the head is then kept at 8."""
         config = LlamaConfig.read(folder)
-        weights = Weights(folder, device, dtype)
+        weights = Weights(folder, device, dtype, packed)
         embedding = weights.tensor("model.embed_tokens.weight")
+        head = embedding if config.tie_word_embeddings else weights.tensor("lm_head.weight")
         return cls(
             config,
             embedding,
             [weights.layer(f"model.layers.{i}", config) for i in range(config.num_hidden_layers)],
             weights.norm("model.norm", config),
-            linear(embedding) if config.tie_word_embeddings else weights.linear("lm_head.weight"),
+            Int8Linear(head) if packed else linear(head),
             min(context or config.max_position_embeddings, config.max_position_embeddings),
+            at_4_bits=packed is not None,
         )
 
     @property

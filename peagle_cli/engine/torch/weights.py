@@ -8,15 +8,22 @@ from torch import Tensor
 
 from peagle_cli.engine.torch.layers import Attention, DecoderLayer, Mlp, RmsNorm
 from peagle_cli.engine.torch.linear import Linear, linear
+from peagle_cli.engine.torch.packed import PackedMatrices
 from peagle_cli.models.config import LlamaConfig, read_json
 from peagle_cli.models.headers import INDEX, SINGLE
 
 
 class Weights:
-    """A checkpoint on disk; floating-point tensors arrive on `device` in `dtype`. Knows sharded checkpoints."""
+    """A checkpoint on disk; floating-point tensors arrive on `device` in `dtype`. Knows sharded checkpoints.
 
-    def __init__(self, folder: Path, device: torch.device, dtype: torch.dtype) -> None:
+    Matrices that `packed` has at 4 bits are multiplied so.
+    """
+
+    def __init__(
+        self, folder: Path, device: torch.device, dtype: torch.dtype, packed: PackedMatrices | None = None
+    ) -> None:
         self._dtype = dtype
+        self._packed = packed
         index = folder / INDEX
         files = set(read_json(index)["weight_map"].values()) if index.exists() else {SINGLE}
         self._files = {}
@@ -34,7 +41,8 @@ class Weights:
 
     def linear(self, *names: str) -> Linear:
         """One product with the weight matrices `names`, which share their input."""
-        return linear(*(self.tensor(name) for name in names))
+        int4 = self._packed.stack(names) if self._packed else None
+        return linear(*(self.tensor(name) for name in names), int4=int4)
 
     def norm(self, name: str, config: LlamaConfig) -> RmsNorm:
         """The norm called `name`."""

@@ -107,15 +107,15 @@ def test_memory_is_that_of_the_weights_and_caches(engine: TorchEngine, small_tar
 
 def test_settings_are_every_method_at_every_depth(engine: TorchEngine) -> None:
     info = engine.info
-    assert settings_for(info, (), (3, 7), baseline=True) == (
+    assert settings_for(info.drafters, (), (3, 7), baseline=True) == (
         PLAIN,
         ("eagle3", 3),
         ("eagle3", 7),
         ("peagle", 3),
         ("peagle", 7),
     )
-    assert settings_for(info, ("peagle",), (3, 3), baseline=False) == (("peagle", 3),)
-    assert settings_for(info, ("none", "eagle3"), (0, 2), baseline=True) == (PLAIN, ("eagle3", 2))
+    assert settings_for(info.drafters, ("peagle",), (3, 3), baseline=False) == (("peagle", 3),)
+    assert settings_for(info.drafters, ("none", "eagle3"), (0, 2), baseline=True) == (PLAIN, ("eagle3", 2))
 
 
 def test_sampled_replies_and_lanes_without_a_baseline_are_not_judged(engine: TorchEngine) -> None:

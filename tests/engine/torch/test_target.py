@@ -10,7 +10,9 @@ from transformers import LlamaForCausalLM
 from peagle_cli.engine.torch import hardware
 from peagle_cli.engine.torch.drafter import MAX_DEPTH
 from peagle_cli.engine.torch.layers import KEY_BLOCK
+from peagle_cli.engine.torch.packed import PackedMatrices
 from peagle_cli.engine.torch.target import Target
+from peagle_cli.models import store
 from tests.engine.torch import small
 
 
@@ -55,9 +57,14 @@ def test_llama3_rope_equals_transformers(tmp_path: Path, ids: torch.Tensor) -> N
     hardware.choose_dtype(None, torch.device("cpu")) is not torch.bfloat16,
     reason="this processor's kernels for bfloat16 are others",
 )
-def test_a_pass_over_many_tokens_equals_single_ones_to_the_bit(default_target: Path) -> None:
+@pytest.mark.parametrize("at_4_bits", [False, True])
+def test_a_pass_over_many_tokens_equals_single_ones_to_the_bit(default_target: Path, at_4_bits: bool) -> None:
     """What makes bfloat16 lossless: how many tokens share a pass changes nothing, across blocks of keys too."""
-    target = Target.load(default_target, torch.device("cpu"), torch.bfloat16, 256)
+    if at_4_bits and not hardware.has_int4(torch.device("cpu")):
+        pytest.skip("this processor has no kernel for 4-bit weights")
+    gguf = store.gguf_file(None)
+    packed = PackedMatrices(gguf) if gguf and at_4_bits else None
+    target = Target.load(default_target, torch.device("cpu"), torch.bfloat16, 256, packed)
     ids = torch.randint(49152, (KEY_BLOCK + 40,), generator=torch.Generator().manual_seed(0))
     one, many = target.new_cache(), target.new_cache()
     for cache in (one, many):

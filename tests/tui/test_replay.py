@@ -7,8 +7,10 @@ import pytest
 from textual.pilot import Pilot
 
 from peagle_cli.errors import PeagleError
+from peagle_cli.trace.events import DraftBatch
 from peagle_cli.tui.app import ReplayApp
 from peagle_cli.tui.screens import replay
+from peagle_cli.tui.screens.figures import FiguresScreen
 from peagle_cli.tui.screens.replay import ReplayScreen
 from peagle_cli.tui.widgets.lane import LanePane
 from peagle_cli.tui.widgets.timeline import Timeline
@@ -74,6 +76,36 @@ async def test_seeks_on_the_timeline(pilot: Pilot[int | PeagleError]) -> None:
     assert playback.position <= 1
     await pilot.click(Timeline, offset=(60, 0))
     assert 1 < playback.position < playback.length
+
+
+async def test_goes_along_the_steps(pilot: Pilot[int | PeagleError]) -> None:
+    playback = screen_of(pilot).playback
+    last = max(i for i, moment in enumerate(playback.recording.runs[0]) if isinstance(moment, DraftBatch)) + 1
+    await pilot.press("right", "t", "end")
+    assert playback.position == last
+    await pilot.press("left")
+    assert playback.position < last
+    assert "in reply" not in rows(pilot)
+    await pilot.press("home")
+    assert playback.position == 2
+
+
+async def test_goes_along_a_lane(pilot: Pilot[int | PeagleError]) -> None:
+    playback = screen_of(pilot).playback
+    await pilot.press("end")
+    await pilot.pause()
+    await pilot.press("t", "left", "left", "left")
+    assert 0 < len(playback.runners[0].reply.tally.course) < len(playback.track(playback.runners[0]).course)
+    assert len(pilot.app.screen.query(LanePane)) == 2
+
+
+async def test_the_page_of_figures_shows_and_finds_steps(pilot: Pilot[int | PeagleError]) -> None:
+    playback = screen_of(pilot).playback
+    await pilot.press("right", "right", "right", "right", "f")
+    assert isinstance(pilot.app.screen, FiguresScreen)
+    await pilot.press("home", "right", "enter")
+    assert isinstance(pilot.app.screen, ReplayScreen)
+    assert len(playback.tally.course) == 2
 
 
 async def test_a_race_is_shown_side_by_side(pilot: Pilot[int | PeagleError]) -> None:

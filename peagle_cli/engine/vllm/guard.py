@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import BinaryIO
 
-PATIENCE_S = 8.0
+PATIENCE_S = 3.0
 """For the server to end by itself."""
 
 MAX_LOG_BYTES = 20_000_000

@@ -54,7 +54,8 @@ class LaneRun:
         self._salt = salt
         self._maker: BatchMaker | None = None
         self._said: list[int] = []
-        self._lost = 0
+        self._lost = 0  # steps that did not reach us
+        self._blank = 0  # steps whose drafts are all token 0: what vLLM puts where its drafter cannot draft
         self._shown_depth = setting.depth
         self._lock = threading.Lock()  # of what follows
         self._attempt: Attempt | None = None
@@ -198,6 +199,7 @@ class LaneRun:
                 yield Changed(self.name, "depth", self._shown_depth, batch.depth)
                 self._shown_depth = batch.depth
             self._said += [token.id for token in batch.tokens]
+            self._blank += len(batch.drafted) > 1 and not any(token.id for token in batch.drafted)
             yield batch
 
     def _steer(self, steps: int = 0) -> None:
@@ -215,9 +217,12 @@ class LaneRun:
         return "context" if end.reason == "length" and full else _REASONS.get(end.reason, "stop")
 
     def _note(self, backend: Backend) -> str:
-        if not self._lost:
-            return self._backends.remark(backend)
-        return f"{self._lost} steps of the server did not reach peagle in time: what was drafted in them is unknown."
+        notes = []
+        if self._lost:
+            notes.append(f"{self._lost} steps did not reach peagle in time: what was drafted in them is unknown.")
+        if self._blank:
+            notes.append(f"In {self._blank} steps the drafter was out of its context: nothing was drafted.")
+        return " ".join(notes) or self._backends.remark(backend)
 
 
 def _next(attempt: Attempt, timeout_s: float | None) -> object:

@@ -34,7 +34,7 @@ CPU_BATCH = 64
 """Requests at once on a CPU, where nothing else is asked for."""
 
 _POLL_S = 0.2
-_CLOSE_S = 12.0  # the guard's patience, and some for itself
+_CLOSE_S = 10.0  # the guard's patience, and some for itself
 _LOG_BYTES = 200_000  # of the log's end are searched for what went wrong
 
 

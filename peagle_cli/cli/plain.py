@@ -19,6 +19,7 @@ from peagle_cli.engine.protocol import EngineInfo, Message, Request, SetDepth
 from peagle_cli.errors import BadInputError
 from peagle_cli.text import json_document, printable
 from peagle_cli.trace.advice import AutoDepth
+from peagle_cli.trace.by_kind import AcceptanceByKind, KindAcceptance
 from peagle_cli.trace.events import (
     METHOD_NAMES,
     DraftBatch,
@@ -31,6 +32,7 @@ from peagle_cli.trace.events import (
     Sampling,
     Started,
 )
+from peagle_cli.trace.kinds import TokenKind
 from peagle_cli.trace.metrics import Metrics, Summary
 from peagle_cli.tui.options import ChatOptions
 
@@ -39,7 +41,7 @@ class Report(msgspec.Struct, frozen=True):
     """A whole reply, as `--output json` prints it.
 
     `method`, `depth` and `drafter` are those at the start. `finish_reason` is None when the engine broke; `text` then
-    holds what there was. `metrics` are those of `trace/metrics.py`.
+    holds what there was. `metrics` are those of `trace/metrics.py`, `acceptance_by_kind` is that of `trace/by_kind.py`.
     """
 
     text: str
@@ -56,6 +58,7 @@ class Report(msgspec.Struct, frozen=True):
     prompt_tokens: int
     finish_reason: FinishReason | None
     metrics: Summary
+    acceptance_by_kind: dict[TokenKind, KindAcceptance]
     machine: Machine
     versions: dict[str, str]
 
@@ -67,12 +70,14 @@ class Reply:
         self.started: Started | None = None
         self.text = ""
         self.metrics = Metrics()
+        self.by_kind = AcceptanceByKind()
         self.finish_reason: FinishReason | None = None
         self.failed: Failed | None = None
 
     def add(self, event: Event) -> None:
         """Take one more event into account."""
         self.metrics.add(event)
+        self.by_kind.add(event)
         match event:
             case Started():
                 self.started = event
@@ -102,6 +107,7 @@ class Reply:
             prompt_tokens=len(started.prompt_ids),
             finish_reason=self.finish_reason,
             metrics=self.metrics.summary(),
+            acceptance_by_kind=self.by_kind.by_kind(),
             machine=started.machine,
             versions=started.versions,
         )

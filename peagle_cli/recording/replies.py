@@ -7,7 +7,9 @@ import msgspec
 
 from peagle_cli.recording.format import Asked, End, Happened
 from peagle_cli.recording.reader import Reader
+from peagle_cli.trace.by_kind import AcceptanceByKind, KindAcceptance
 from peagle_cli.trace.events import DraftBatch, Event, Failed, Finished, FinishReason, Started
+from peagle_cli.trace.kinds import TokenKind
 from peagle_cli.trace.metrics import Metrics, Summary
 
 
@@ -25,6 +27,7 @@ class RecordedReply(msgspec.Struct, frozen=True):
     failure: str | None
     complete: bool
     metrics: Summary
+    acceptance_by_kind: dict[TokenKind, KindAcceptance]
 
 
 def replies(reader: Reader, texts: bool = True) -> Iterator[RecordedReply]:
@@ -52,12 +55,14 @@ class _Lane:
     def __init__(self, started: Started, keep_text: bool) -> None:
         self._started = started
         self._metrics = Metrics()
+        self._by_kind = AcceptanceByKind()
         self._text = io.StringIO()
         self._keep_text = keep_text
         self._last: Event = started
 
     def add(self, event: Event) -> None:
         self._metrics.add(event)
+        self._by_kind.add(event)
         self._last = event
         if self._keep_text and isinstance(event, DraftBatch):
             self._text.write(event.text)
@@ -71,4 +76,5 @@ class _Lane:
             failure=self._last.message if isinstance(self._last, Failed) else None,
             complete=complete,
             metrics=self._metrics.summary(),
+            acceptance_by_kind=self._by_kind.by_kind(),
         )

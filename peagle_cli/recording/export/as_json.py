@@ -9,7 +9,9 @@ import msgspec
 from peagle_cli.recording.reader import Reader
 from peagle_cli.recording.replies import RecordedReply, replies
 from peagle_cli.text import json_document
+from peagle_cli.trace.by_kind import KindAcceptance
 from peagle_cli.trace.events import FinishReason, Machine, Method, Sampling
+from peagle_cli.trace.kinds import TokenKind
 from peagle_cli.trace.metrics import Summary
 
 
@@ -30,6 +32,7 @@ class ReplyReport(msgspec.Struct, frozen=True):
     failure: str | None
     complete: bool
     metrics: Summary
+    acceptance_by_kind: dict[TokenKind, KindAcceptance]
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -78,4 +81,5 @@ def _report(reply: RecordedReply) -> ReplyReport:
         failure=reply.failure,
         complete=reply.complete,
         metrics=reply.metrics,
+        acceptance_by_kind=reply.acceptance_by_kind,
     )

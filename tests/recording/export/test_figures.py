@@ -10,6 +10,7 @@ import msgspec
 from peagle_cli.recording.export.as_csv import csv_of
 from peagle_cli.recording.export.as_json import json_of
 from peagle_cli.recording.export.as_markdown import markdown_of
+from peagle_cli.trace.by_kind import AcceptanceByKind
 from peagle_cli.trace.events import DraftBatch
 from peagle_cli.trace.metrics import Metrics
 from tests.recordings import Recorded
@@ -53,6 +54,8 @@ def test_json_has_the_live_figures(recorded: Recorded) -> None:
     for reply in report["replies"]:
         told = [event for event in recorded.told[reply["request"] - 1] if event.lane == reply["lane"]]
         assert reply["metrics"] == json.loads(msgspec.json.encode(Metrics(told).summary()))
+        by_kind = AcceptanceByKind(told).by_kind()
+        assert reply["acceptance_by_kind"] == json.loads(msgspec.json.encode(by_kind))
         assert reply["text"] == "".join(event.text for event in told if isinstance(event, DraftBatch))
 
 

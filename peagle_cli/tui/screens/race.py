@@ -19,7 +19,9 @@ from peagle_cli.text import one_line, printable
 from peagle_cli.trace.comparison import Report
 from peagle_cli.trace.events import Failed
 from peagle_cli.tui.race import PhotoFinish, Race, Stage
+from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
+from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.lane import STACKED_BELOW, LanePane, LaneText, lay_out_lanes
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.standings import AdvicePlot, Standings
@@ -79,6 +81,8 @@ class RaceScreen(Screen[LaneSetting | None]):
         ),
         Binding("n", "again", "again", tooltip="Race again", id="race.again"),
         Binding("a", "adopt", "adopt", tooltip="Go on in the chat with the winner's setting", id="race.adopt"),
+        Binding("t", "timeline", "Along a lane's timeline", show=False, id="race.timeline"),
+        Binding("f", "figures", "figures", tooltip="The lanes' timelines and figures", id="race.figures"),
         Binding("r", "rejected", "rejected", tooltip="Show, hide rejected drafts", id="race.rejected"),
         Binding("escape,q", "leave", "stop, leave", key_display="esc", id="race.leave"),
         Binding("ctrl+c", "leave", show=False, priority=True, id="race.interrupt"),
@@ -228,14 +232,36 @@ class RaceScreen(Screen[LaneSetting | None]):
             method, depth = self._race.standings()[0].runner.setting
             self._go(LaneSetting("", method, depth))
 
+    def action_timeline(self) -> None:
+        """Go to the first lane's timeline; Tab goes on to the next."""
+        if strip := next(iter(self.query("LanePane CourseStrip").results(CourseStrip)), None):
+            strip.focus()
+
+    def action_figures(self) -> None:
+        """The lanes' timelines and figures."""
+        if self._race:
+            self.app.push_screen(FiguresScreen(self._subjects, lambda: self._session.busy), self._go_to)
+
+    def _subjects(self) -> list[Subject]:
+        runners = self._race.runners if self._race else []
+        return [Subject(runner.name, runner.reply.tally) for runner in runners]
+
+    def _go_to(self, place: Place | None) -> None:
+        """Show a batch that was chosen on the page of figures."""
+        for pane in self.query(LanePane):
+            if place is not None and pane.runner.name == place.subject:
+                pane.look_at(place.batch)
+
     def action_rejected(self) -> None:
         """Show the rejected drafts in place, or the replies alone."""
         for view in self.query(LaneText):
             view.rejected = "none" if view.rejected == "first" else "first"
 
     def action_leave(self) -> None:
-        """Stop what runs; when nothing does, leave."""
-        if self._session.phase is Phase.REPLYING and self._race and self._race.stage is not Stage.MEASURING:
+        """Leave the timelines; or stop what runs; when nothing does, leave."""
+        if isinstance(self.focused, CourseStrip):
+            self.set_focus(None)
+        elif self._session.phase is Phase.REPLYING and self._race and self._race.stage is not Stage.MEASURING:
             self._stop()
         elif self._hosted:
             self._go(None)

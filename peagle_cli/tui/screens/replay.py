@@ -194,8 +194,10 @@ class ReplayScreen(Screen[None]):
         self.app.push_screen(HelpScreen([*self.BINDINGS, *CourseStrip.BINDINGS], prompt=False))
 
     def action_leave(self) -> None:
-        """End the replay."""
-        if self._hosted:
+        """Leave the timelines; or end the replay."""
+        if isinstance(self.focused, CourseStrip):
+            self.set_focus(None)
+        elif self._hosted:
             self.dismiss()
         else:
             self.app.exit(0)

@@ -14,6 +14,7 @@ from peagle_cli.trace.course import Course, Stretch
 from peagle_cli.trace.events import METHOD_NAMES, Method
 from peagle_cli.trace.rounds import Setting, name_of
 from peagle_cli.tui.widgets.panel import Panel, Pieces
+from peagle_cli.tui.widgets.typed import PassesOnTyping
 
 METHOD_INKS: dict[Method, str] = {"none": "label", "eagle3": "target", "peagle": "draft", "other": "correction"}
 """The named style that stands for a method."""
@@ -35,7 +36,7 @@ class _Window(NamedTuple):
     per: int
 
 
-class CourseStrip(Panel, can_focus=True):
+class CourseStrip(Panel, PassesOnTyping, can_focus=True):
     """Columns, below them a line with the marks of replies and changes; while someone moves along it, a line with
     what the step under the cursor came to, in place of the marks where there are fewer than four lines.
 

@@ -156,6 +156,17 @@ class LanePane(Vertical):
         else:
             self._course.show_course(whole, len(course))
 
+    def look_at(self, batch: int) -> None:
+        """Show a batch on the timeline and in the text."""
+        self._course.look_at(batch)
+        self._text.show_batches(range(batch, batch + 1))
+
+    def on_descendant_blur(self) -> None:
+        """Show the end again, now that nobody goes along the timeline."""
+        self._course.look_at(None)
+        self._text.show_batches(range(0))
+        self._text.action_follow()
+
     @on(CourseStrip.Moved)
     def _looked_at(self, message: CourseStrip.Moved) -> None:
         if message.batches.stop <= len(self._shown.batches):

@@ -33,6 +33,8 @@ def choose(spec: EngineSpec, on_progress: OnProgress) -> Choice:
     preflight.check_flags(spec.flags)
     if spec.device is not None:
         raise BadInputError("vLLM runs on what it was built for.", "Leave --device out, and name no GPU with it.")
+    if spec.dtype == "int4":
+        raise BadInputError("The 4-bit weights are the embedded engine's.", "Leave --dtype out, or use bfloat16.")
     found = installation.find()
     served, flags = find_served(spec.model), spec.flags
     if served:

@@ -53,13 +53,14 @@ def check_flags(flags: Sequence[str]) -> None:
 
 
 def value_of(flags: Sequence[str], name: str) -> str | None:
-    """What a flag is given, as `--flag value` or `--flag=value`; None where it is not."""
+    """What a flag is given last, which is what counts, as `--flag value` or `--flag=value`; None where it is not."""
+    value = None
     for i, flag in enumerate(flags):
         if flag == name and i + 1 < len(flags):
-            return flags[i + 1]
-        if flag.startswith(f"{name}="):
-            return flag.partition("=")[2]
-    return None
+            value = flags[i + 1]
+        elif flag.startswith(f"{name}="):
+            value = flag.partition("=")[2]
+    return value
 
 
 def _method(raw: dict[str, Any], folder: Path) -> Method:

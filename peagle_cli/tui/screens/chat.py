@@ -313,7 +313,12 @@ class ChatScreen(WordsScreen):
 
     def action_help(self) -> None:
         """What the screen shows, and its keys."""
-        self.app.push_screen(HelpScreen([*self.BINDINGS, *TranscriptView.BINDINGS, *Prompt.BINDINGS]))
+        listed = [*self.BINDINGS, *TranscriptView.BINDINGS, *Prompt.BINDINGS]
+        self.app.push_screen(HelpScreen(listed), self._helped)
+
+    def _helped(self, tour: bool | None) -> None:
+        if tour:
+            self.action_tour()
 
     def action_write(self) -> None:
         """Go to the prompt."""

@@ -22,11 +22,13 @@ _ABOUT = (
 _FOCUS = "The letters act while the transcript has the focus (Tab changes it), the function keys always."
 
 
-class HelpScreen(ModalScreen[None]):
-    """Closed by Escape or F1. `prompt` says that the screen has one, and so the commands that are written there."""
+class HelpScreen(ModalScreen[bool]):
+    """Closed by Escape or F1. `prompt` says that the screen has one, and so the commands that are written there, and a
+    tour. Ends with True where the tour is wanted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,q,enter", "dismiss", "close", id="help.close"),
+        Binding("escape,f1,q,enter", "dismiss(False)", "close", id="help.close"),
+        Binding("t", "dismiss(True)", "tour", tooltip="How it works, with real steps", id="help.tour"),
     ]
 
     def __init__(self, bindings: Iterable[BindingType], prompt: bool = True) -> None:
@@ -38,7 +40,7 @@ class HelpScreen(ModalScreen[None]):
         """One page that scrolls."""
         with VerticalScroll(id="help") as page:
             page.border_title = "peagle"
-            page.border_subtitle = "esc closes"
+            page.border_subtitle = "t explains it with real steps · esc closes" if self._prompt else "esc closes"
             yield Static(_ABOUT)
             if self._prompt:
                 yield Static(_FOCUS)

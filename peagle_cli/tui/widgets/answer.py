@@ -12,7 +12,7 @@ from peagle_cli.tui.markdown import parser
 from peagle_cli.tui.widgets.typed import PassesOnTyping
 
 
-class AnswerView(PassesOnTyping, VerticalScroll):
+class AnswerView(PassesOnTyping, VerticalScroll, can_focus=True):
     """One answer at a time, under the prompt it answers.
 
     A growing answer is followed at its end, until the reader scrolls up. Its new words are added when those before are

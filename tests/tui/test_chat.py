@@ -27,6 +27,7 @@ from peagle_cli.tui.app import ChatApp
 from peagle_cli.tui.model import Kind
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.screens.chat import ChatScreen
+from peagle_cli.tui.screens.figures import FiguresScreen
 from peagle_cli.tui.screens.help import HelpScreen
 from peagle_cli.tui.session import Phase
 from peagle_cli.tui.widgets.prompt import Prompt
@@ -162,6 +163,23 @@ async def test_asks_the_first_prompt_by_itself_and_the_next_when_sent() -> None:
         await driver.ready()
         assert driver.prompt.text == ""
         assert driver.screen._talk.conversation._turns[-1].content == "And then?\nWhy?"
+
+
+@pytest.mark.usefixtures("ready")
+async def test_goes_along_the_timeline_and_back_to_the_prompt() -> None:
+    async with chat(prompt="Hello", max_tokens=150, size=(80, 24)) as driver:
+        await driver.ready()
+        await driver.press("shift+tab", "home")
+        await driver.until(lambda: driver.says("steps 1–"))
+        assert driver.view.scroll_y < driver.view.max_scroll_y
+        await driver.press("escape")
+        await driver.until(lambda: driver.prompt.has_focus and driver.view.following)
+        await driver.press("f10", "home", "right", "enter")
+        await driver.until(lambda: driver.view.scroll_y < driver.view.max_scroll_y)
+        await driver.type("/figures")
+        await driver.press("enter")
+        await driver.until(lambda: isinstance(driver.app.screen, FiguresScreen))
+        await driver.until(lambda: driver.says("[this reply]"))
 
 
 @pytest.mark.usefixtures("ready")

@@ -75,7 +75,7 @@ class ChatScreen(WordsScreen):
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
         self._history = PromptHistory(locations.prompts() if options.record else None)
-        self._explains = options.prompt is None and not options.history and is_new()
+        self._new_here = is_new()
         self._phase: Phase | None = None  # as it was when last shown
         self._may_leave_until = 0.0
         self._frame = 0
@@ -111,8 +111,9 @@ class ChatScreen(WordsScreen):
             self._prompt.remember(self._talk.waiting)
         self._show_state()
         self.call_after_refresh(self.action_restart)
-        if self._explains:
+        if self._new_here and self._talk.waiting is None and not self._talk.conversation.exchanges:
             self.call_after_refresh(self.action_tour)
+            self._new_here = False
 
     def on_unmount(self) -> None:
         """Leave no engine behind."""
@@ -153,6 +154,9 @@ class ChatScreen(WordsScreen):
             self._view.action_follow()
             if not self._prompt.text:
                 self._view.focus()
+        elif before is Phase.REPLYING and self._new_here:
+            self._new_here = False
+            self._tell("New here? /tour explains it with the steps that you just saw.")
         elif self._view.has_focus and self._view.following:
             self._prompt.focus()
         self._side.set_positions(self.deepest)
@@ -347,6 +351,8 @@ class ChatScreen(WordsScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing now; offer a restart only where it helps."""
+        if action == "stop" and isinstance(self.focused, CourseStrip):
+            return True
         if action in ("pause", "step", "stop"):
             return True if self._talk.phase is Phase.REPLYING else None
         if action == "race":

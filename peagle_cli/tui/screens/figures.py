@@ -18,7 +18,7 @@ from peagle_cli.tui.widgets.tallies import Histogram, Kinds, Positions, TallyPan
 
 _REDRAWS_PER_S = 4
 _Plate = TypeVar("_Plate", CoursePlot, Histogram, Positions, Kinds)
-_SUBJECT = Binding.Group("of", compact=True)
+_SUBJECT = Binding.Group("turn", compact=True)
 
 
 class Subject(NamedTuple):

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from peagle_cli.cli.evaluation_report import evaluation_sections
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import Device, Dtype, Model
+from peagle_cli.cli.sections import as_markdown, as_text
 from peagle_cli.errors import BadInputError
 from peagle_cli.text import json_document, printable
 from peagle_cli.train.settings import DEPTHS, LAYERS, End, Settings, TrainableMethod
-
-if TYPE_CHECKING:
-    from peagle_cli.train.evaluate import Evaluation
 
 train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_is_help=True)
 
@@ -163,41 +162,46 @@ def run(
 
 @train.command("eval")
 def evaluate(
-    drafter: Annotated[Path, typer.Option(help="The drafter's folder.")],
-    prompts: Annotated[Path, typer.Option(help=_PROMPTS_HELP)],
+    drafter: Annotated[list[Path], typer.Option(help="A drafter's folder; again for another method's.")],
+    prompts: Annotated[list[Path], typer.Option(help=_PROMPTS_HELP + " Again for another set.")],
     model: Model = None,
     depth: Annotated[list[int] | None, typer.Option(min=1, help="Depth; again for more. Default: 3, 5, 7.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a reply may have.")] = 256,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts at most.", show_default=False)] = None,
-    output: Annotated[Literal["table", "json"], typer.Option(help="A table to read, or JSON.")] = "table",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use so many prompts of a set at most.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Literal["table", "json", "markdown"], typer.Option(help="Tables to read or for a page, or JSON.")
+    ] = "table",
     dtype: Dtype = None,
     device: Device = None,
 ) -> None:
-    """Measure a drafter's greedy acceptance on prompts, per depth, with vLLM's definitions."""
+    """Measure drafters' greedy acceptance on prompts, per depth, with vLLM's definitions."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from peagle_cli.engine.protocol import EngineSpec
     from peagle_cli.engine.torch.engine import TorchEngine
     from peagle_cli.train import evaluate as evaluation
 
-    texts = _first_turns(prompts)[:limit]
-    if not drafter.is_dir():
-        raise BadInputError(f"{drafter} is not a folder.", "Name a drafter's folder, such as RUN/drafter.")
+    sets = {path.stem: _first_turns(path)[:limit] for path in prompts}
+    for folder in drafter:
+        if not folder.is_dir():
+            raise BadInputError(f"{folder} is not a folder.", "Name a drafter's folder, such as RUN/drafter.")
     with loading_shown() as on_progress:
-        spec = EngineSpec(model=model, drafters=(str(drafter),), device=device, dtype=dtype)
+        spec = EngineSpec(model=model, drafters=tuple(map(str, drafter)), device=device, dtype=dtype)
         engine = TorchEngine.open(spec, on_progress)
-    method = engine.info.methods[-1]
-    results = []
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        for k in depth or (3, 5, 7):
-            task = bar.add_task(f"Depth {k}", total=len(texts))
-            advance = partial(bar.advance, task)
-            results.append(evaluation.evaluate(engine, method, k, texts, max_tokens, advance))
+    depths = list(dict.fromkeys(depth or (3, 5, 7)))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        total = sum(map(len, sets.values())) * len(engine.info.drafters)
+        task = bar.add_task("Replies", total=total)
+        found = evaluation.evaluate(engine, sets, depths, max_tokens, partial(bar.advance, task))
     if output == "json":
-        typer.echo(json_document(results), nl=False)
+        typer.echo(json_document(found), nl=False)
     else:
-        _print_table(results)
+        form = as_markdown if output == "markdown" else as_text
+        typer.echo(printable("\n\n".join(form(section) for section in evaluation_sections(found))))
 
 
 def _first_turns(prompts: Path) -> list[str]:
@@ -205,15 +209,3 @@ def _first_turns(prompts: Path) -> list[str]:
     from peagle_cli.prompts import read_prompts
 
     return [prompt.turns[0] for prompt in read_prompts(prompts)]
-
-
-def _print_table(results: "list[Evaluation]") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("depth", "tokens", "acceptance length", "accepted by position", box=None, header_style="bold")
-    for result in results:
-        length = "–" if result.mean_acceptance_length is None else f"{result.mean_acceptance_length:.3f}"
-        positions = " ".join(f"{share:.3f}" for share in result.per_position_acceptance)
-        table.add_row(str(result.depth), str(result.tokens), length, positions)
-    Console().print(table)

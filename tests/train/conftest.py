@@ -10,8 +10,10 @@ from peagle_cli.engine.torch.target import Target
 from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.train.batch import Batch, collate
 from peagle_cli.train.conversations import Conversation, frequent_tokens
+from peagle_cli.train.loss import SoftTargets
 from peagle_cli.train.model import Shape, TargetHead, TrainableDrafter
-from peagle_cli.train.settings import TrainableMethod
+from peagle_cli.train.objectives import backward
+from peagle_cli.train.settings import Settings, TrainableMethod
 from peagle_cli.train.start import start_from_target
 from peagle_cli.train.states import default_aux_layers
 from peagle_cli.train.writers import EngineWriter, Order
@@ -72,4 +74,17 @@ def new_drafter(
         for layer in drafter.layer_list:
             layer.o.mul_(4)
             layer.down.mul_(4)
+    return drafter
+
+
+def trained_drafter(target: Target, conversations: list[Conversation], method: TrainableMethod) -> TrainableDrafter:
+    """A drafter some of whose drafts are accepted, on the first eight conversations."""
+    drafter = new_drafter(target, conversations, method)
+    batch = batch_of(target, drafter, conversations[:8])
+    targets = SoftTargets.of(batch, TargetHead.of(target, drafter.draft_ids))
+    optimiser = torch.optim.Adam(drafter.parameters(), lr=3e-3)
+    for step in range(60):
+        optimiser.zero_grad()
+        backward(drafter, batch, targets, Settings(method=method), torch.Generator().manual_seed(step))
+        optimiser.step()
     return drafter

@@ -48,7 +48,7 @@ class TorchEngine:
     ) -> None:
         self._info = _info(model, target, drafters, drafter_names)
         self._target = target
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._drafters = drafters
         self._aux_layers = aux_layers
         self._contexts: dict[str, Context] = {}
@@ -91,7 +91,7 @@ class TorchEngine:
     def run(self, request: Request) -> Generator[Event]:
         """Answer `request` as `Engine.run` says; what cannot be served is refused by the call itself."""
         check_request(request, self._info)
-        prompt = self._tokenizer.chat_ids(request.messages)
+        prompt = self.tokenizer.chat_ids(request.messages)
         if len(prompt) >= self._info.context:
             raise BadInputError(
                 f"The conversation has {len(prompt)} tokens, and the context of {self._info.model} ends at "
@@ -136,14 +136,18 @@ class TorchEngine:
                 lanes.remove(lane)
                 yield Finished(lane.name, lane.finished)
 
+    def new_context(self) -> Context:
+        """Caches for another conversation, for whoever decodes by other means than requests."""
+        return Context(self._target, self._drafters, self._aux_layers)
+
     def _context(self, lane: str) -> Context:
-        return self._contexts.get(lane) or Context(self._target, self._drafters, self._aux_layers)
+        return self._contexts.get(lane) or self.new_context()
 
     def _lane(self, setting: LaneSetting, request: Request, prompt: Sequence[int]) -> Lane:
         return Lane(
             setting.name,
             self._contexts[setting.name],
-            self._tokenizer,
+            self.tokenizer,
             prompt,
             method=setting.method,
             depth=setting.depth,

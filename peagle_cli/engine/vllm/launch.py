@@ -33,6 +33,9 @@ HOST = "127.0.0.1"
 CPU_BATCH = 64
 """Requests at once on a CPU, where nothing else is asked for."""
 
+KILLED = 256 - signal.SIGKILL
+"""The guard's exit code when the server was killed."""
+
 _POLL_S = 0.2
 _CLOSE_S = 10.0  # the guard's patience, and some for itself
 _LOG_BYTES = 200_000  # of the log's end are searched for what went wrong
@@ -113,14 +116,13 @@ class Launch:
     def failure(self) -> PeagleError:
         """Why the server has ended, in a sentence, with the place of its log."""
         code = self._guard.wait()
-        told = _diagnosis(last_lines(self.log, _LOG_BYTES))
-        if told:
-            return PeagleError(told, f"Its log is {self.log}")
-        if code == 256 - signal.SIGKILL:
+        if code == KILLED:
             return PeagleError(
                 "The vLLM server was killed, by another program or by the system for want of memory.",
                 log_says(self.log),
             )
+        if told := _diagnosis(last_lines(self.log, _LOG_BYTES)):
+            return PeagleError(told, f"Its log is {self.log}")
         return PeagleError(f"The vLLM server ended with exit code {code}.", log_says(self.log))
 
     def close(self) -> None:
@@ -245,10 +247,13 @@ _KNOWN = (
     (r"KV cache is needed, which is larger than the available", "The whole context does not fit into the cache."),
     (r"Not enough memory|Cannot allocate memory", "The machine has too little memory for this model."),
     (
-        r"(?:size mismatch|shape mismatch|AssertionError: Attempted to load weight)(.*)",
-        "The drafter's weights do not fit{0}.",
+        r"size mismatch|shape mismatch|Attempted to load weight",
+        "The drafter's weights have other sizes than vLLM expects.",
     ),
-    (r"((?:Value|Type|Runtime|NotImplemented|Assertion|Import|OS|Validation)Error: .+)", "vLLM could not start: {0}"),
+    (
+        r"(?:^|[)\]] )((?:\w+\.)*(?:Value|Type|Runtime|NotImplemented|Assertion|Import|OS|Validation)Error: .+)",
+        "vLLM failed: {0}",
+    ),
 )
 
 

@@ -11,35 +11,24 @@ unforeseen change in vLLM, turns the tap off and leaves the server running.
 
 import logging
 import os
-import stat
-import threading
 import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
-import zmq
 from vllm import __version__ as vllm_version
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
 
 from peagle_cli.engine.vllm import wire
 from peagle_cli.engine.vllm.greeting import hello
+from peagle_cli.engine.vllm.sockets import MAX_STEERED, Sockets, TapError
 from peagle_cli.trace.events import UNKNOWN_ID
 
 MADE_FOR = "0.32"
-KEPT_STEPS = 10_000
-"""Steps that wait for a reader who is behind; what comes after is dropped for them."""
-
-MAX_STEERED = 1_000
 
 log = logging.getLogger("vllm.peagle")
 
 _NEEDED = ("schedule", "add_request", "update_from_output", "update_draft_token_ids")
-
-
-class TapError(Exception):
-    """The tap cannot be used; the server does not start. Its text is for people."""
 
 
 def _check_vllm() -> None:
@@ -95,60 +84,15 @@ class Seen:
         return now - self.arrived - self.held_s
 
 
-class Sockets:
-    """The two sockets. Control has a thread of its own, which only queues what it is told: `orders`."""
+class Untold:
+    """A step that has been taken and not been told of: when it began and ended, less what it drafted for the next, on
+    the server's clock; the number of requests in it; what it did for them."""
 
-    def __init__(self, address: str, rank: int, hello: wire.Hello) -> None:
-        self.orders: deque[wire.Steer] = deque(maxlen=MAX_STEERED)
-        self._hello = hello
-        self._context = zmq.Context()
-        self._events = self._context.socket(zmq.XPUB)
-        self._events.setsockopt(zmq.SNDHWM, KEPT_STEPS)
-        self._events.setsockopt(zmq.LINGER, 0)
-        self._control = self._context.socket(zmq.REP)
-        self._control.setsockopt(zmq.LINGER, 0)
-        _prepare_folder(address)
-        for socket, where in (
-            (self._events, wire.events_address(address, rank)),
-            (self._control, wire.control_address(address, rank)),
-        ):
-            try:
-                socket.bind(where)
-            except (zmq.ZMQError, ValueError) as error:
-                raise TapError(f"peagle's tap cannot listen at {where}: {error}.") from error
-        self._readers = 0
-        threading.Thread(target=self._serve, name="peagle tap", daemon=True).start()
-
-    @property
-    def heard(self) -> bool:
-        """Whether anybody listens. Called by one thread only, that of the engine."""
-        while self._events.poll(0):
-            self._readers += 1 if self._events.recv()[:1] == b"\1" else -1
-        return self._readers > 0
-
-    def tell(self, step: wire.Step) -> None:
-        """Send to all who listen, without waiting for any of them."""
-        self._events.send(wire.encode(step), zmq.NOBLOCK)
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                self._control.send(wire.encode(self._answer(self._control.recv())))
-            except zmq.ZMQError:
-                log.exception("peagle's tap takes no orders any more")
-                return
-
-    def _answer(self, data: bytes) -> wire.Answer:
-        try:
-            order = wire.decode_order(data)
-        except ValueError as error:  # msgspec's errors are ValueErrors
-            return wire.Refused(f"The order is not understood: {error}.")
-        if isinstance(order, wire.Greet):
-            return self._hello
-        if not self._hello.steers:
-            return wire.Refused("This server schedules asynchronously: its depth is fixed, and it cannot be held.")
-        self.orders.append(order)
-        return wire.Done()
+    def __init__(self, began: float, ended: float, batch: int) -> None:
+        self.began = began
+        self.ended = ended
+        self.batch = batch
+        self.work: tuple[wire.Work, ...] = ()
 
 
 class _Tapped:
@@ -179,15 +123,17 @@ class _Tapped:
         self._steered: dict[str, Steered] = {}
         self._seen: dict[str, Seen] = {}
         self._sequence = 0
-        self._began = 0.0
-        self._untold: wire.Step | None = None
+        self._begins: deque[float] = deque()  # of the steps in flight, oldest first: several in a pipeline
+        self._ended = 0.0
+        self._untold: Untold | None = None
         self._off = False
         log.info("peagle's tap listens at %s", address)
 
     def add_request(self, request: Any) -> None:
         """A request arrives."""
         super().add_request(request)  # type: ignore[misc]
-        self._seen[request.request_id] = Seen()
+        if not self._off:
+            self._seen[request.request_id] = Seen()
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
         """A step begins: orders take effect now."""
@@ -196,17 +142,19 @@ class _Tapped:
         held: list[Any] = []
         try:
             if self._untold is not None:  # nothing was drafted behind it after all
-                self._tell(self._untold, time.monotonic())
+                self._tell(self._untold)
             self._obey()
             held = self._hold()
             self._cut_drafts()
         except Exception:
             self._turn_off()
         try:
-            return super().schedule(*args, **kwargs)  # type: ignore[misc]
+            scheduled = super().schedule(*args, **kwargs)  # type: ignore[misc]
         finally:
             self.running.extend(held)
-            self._began = time.monotonic()
+        if scheduled.total_num_scheduled_tokens:
+            self._begins.append(time.monotonic())
+        return scheduled
 
     def update_from_output(self, scheduler_output: Any, model_runner_output: Any) -> Any:
         """The model has run: what came of it."""
@@ -223,12 +171,16 @@ class _Tapped:
         outputs = super().update_from_output(scheduler_output, model_runner_output)  # type: ignore[misc]
         try:
             now = time.monotonic()
+            began = self._begins.popleft() if scheduler_output.total_num_scheduled_tokens and self._begins else now
+            # A step that waited for the one before it in a pipeline has its own time only from there.
+            untold = Untold(max(began, self._ended), now, len(scheduler_output.num_scheduled_tokens))
+            self._ended = now
             if heard:
-                step = self._step(scheduler_output, before, outputs, now)
+                untold.work = self._work(scheduler_output, before, outputs, now)
                 if self._drafts_follow:
-                    self._untold = step
+                    self._untold = untold
                 else:
-                    self._tell(step, now)
+                    self._tell(untold)
             self._forget()
         except Exception:
             self._turn_off()
@@ -246,7 +198,9 @@ class _Tapped:
                 if seen := self._seen.get(request_id):
                     seen.draft_s = drafting
             if self._untold is not None:
-                self._tell(self._untold, now, drafting or 0.0)
+                self._untold.ended = now - (drafting or 0.0)
+                self._tell(self._untold)
+            self._ended = now
         except Exception:
             self._turn_off()
 
@@ -317,9 +271,9 @@ class _Tapped:
             found[request_id] = request.num_output_tokens, tuple(int(token) for token in sampled)
         return found
 
-    def _step(
+    def _work(
         self, scheduled: Any, before: dict[str, tuple[int, tuple[int, ...]]], outputs: Any, now: float
-    ) -> wire.Step:
+    ) -> tuple[wire.Work, ...]:
         put_out = {out.request_id: out for core in outputs.values() for out in core.outputs}
         work = []
         for request_id, (position, sampled) in before.items():
@@ -348,13 +302,12 @@ class _Tapped:
                     finished=out is not None and out.finish_reason is not None,
                 )
             )
-        return wire.Step(0, 0.0, len(scheduled.num_scheduled_tokens), tuple(work))
+        return tuple(work)
 
-    def _tell(self, step: wire.Step, now: float, drafting: float = 0.0) -> None:
-        """Send a step whose end is `now`, after so many seconds of drafting for the next one."""
+    def _tell(self, untold: "Untold") -> None:
         self._untold = None
-        verify_s = max(0.0, now - self._began - drafting)
-        self._sockets.tell(wire.Step(self._sequence, verify_s, step.batch, step.work))
+        verify_s = max(0.0, untold.ended - untold.began)
+        self._sockets.tell(wire.Step(self._sequence, verify_s, untold.batch, untold.work))
         self._sequence += 1
 
     def _forget(self) -> None:
@@ -380,17 +333,3 @@ class AsyncTapScheduler(_Tapped, AsyncScheduler):
     that of the start."""
 
     asynchronous = True
-
-
-def _prepare_folder(address: str) -> None:
-    """For sockets in a folder: one that belongs to this user, and that nobody else can enter."""
-    if not address.startswith("ipc://"):
-        return
-    folder = Path(address.removeprefix("ipc://"))
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except OSError as error:
-        raise TapError(f"peagle's tap cannot use the folder {folder}: {error.strerror}.") from error
-    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise TapError(f"peagle's tap does not use {folder}: others can enter it. `chmod 700` it, or choose another.")

@@ -76,7 +76,7 @@ def test_the_context_ends_where_the_drafters_does(target: Path) -> None:
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "too little memory"),
         ("ValueError: No available memory for the cache blocks. Try increasing", "No memory is left"),
         ("OSError: [Errno 98] address already in use", "port is in use"),
-        ("AssertionError: Attempted to load weight (torch.Size([8])) into", "weights do not fit"),
+        ("AssertionError: Attempted to load weight (torch.Size([8])) into", "weights have other sizes"),
         ("TapError: peagle's tap was made for vLLM 0.32, and this is 0.40", "made for vLLM 0.32, and this is 0.40"),
         ("ModuleNotFoundError: No module named 'vllm'", "cannot import vllm"),
         ("ValueError: Something else is wrong\x1b[31m", "Something else is wrong"),

@@ -183,7 +183,7 @@ class Drafter(ABC):
     def _forward(self, embeds: Tensor, hidden: Tensor, cache: KVCache) -> Tensor:
         """The residual stream [n, H] behind the last layer, for slots that follow those in `cache`."""
         span = self._positions.span(cache.length, embeds.shape[0])
-        cache.define(span.keys)
+        cache.show(span.keys)
         hidden = self._first(embeds, hidden, cache.layers[0], span)
         for layer, layer_cache in zip(self._layers, cache.layers[1:], strict=True):
             hidden = layer(hidden, layer_cache, span)

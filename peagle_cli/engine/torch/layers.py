@@ -55,8 +55,8 @@ class RmsNorm:
 class Span(NamedTuple):
     """Where n new tokens stand: computed once per pass and shared by its layers.
 
-    `cos` and `sin` [n, 1, D] rotate them; the first half of `sin` is negated, so that rotating is
-    x · cos + roll(x, D/2) · sin. `mask` [G·n, `keys`] is added to the scores: `keys` is `stop`, rounded up to whole
+    `cos` and `sin` [n, Nq + 2·Nk, D] rotate queries and keys and leave values as they are; the first half of `sin` is
+    negated, so that rotating is x · cos + roll(x, D/2) · sin. `mask` [1, 1, G·n, `keys`] is added to the scores: `keys` is `stop`, rounded up to whole
     blocks. It has a row more where the last block of queries would otherwise be a single one.
     """
 
@@ -75,6 +75,8 @@ class Positions:
         angles = torch.arange(context, dtype=torch.float32)[:, None] * rotary_frequencies(config)[None]
         self._cos = torch.cat([angles.cos(), angles.cos()], -1)[:, None].to(device, dtype)
         self._sin = torch.cat([-angles.sin(), angles.sin()], -1)[:, None].to(device, dtype)
+        self._turned = config.num_attention_heads + config.num_key_value_heads
+        self._still = torch.zeros(config.num_key_value_heads, config.head_dim, device=device, dtype=dtype)
         self._group = config.num_attention_heads // config.num_key_value_heads
 
     def span(self, start: int, n: int) -> Span:
@@ -82,13 +84,22 @@ class Positions:
         stop = start + n
         keys = _whole(stop)
         mask = self._mask(start, n, keys)
-        return Span(start, stop, keys, self._cos[start:stop], self._sin[start:stop], mask)
+        cos, sin = self._cos[start:stop], self._sin[start:stop]
+        still = self._still.expand(n, -1, -1)
+        return Span(
+            start,
+            stop,
+            keys,
+            torch.cat([cos.expand(-1, self._turned, -1), still + 1], 1),
+            torch.cat([sin.expand(-1, self._turned, -1), still], 1),
+            mask,
+        )
 
     def _mask(self, start: int, n: int, keys: int) -> Tensor:
         mask = self._cos.new_zeros(n, keys)
         mask[:, start:] = torch.full_like(mask[:, start:], -math.inf).triu_(1)
         rows = mask.repeat(self._group, 1)
-        return torch.cat([rows, rows[-1:]]) if len(rows) % QUERY_BLOCK == 1 else rows
+        return (torch.cat([rows, rows[-1:]]) if len(rows) % QUERY_BLOCK == 1 else rows)[None, None]
 
 
 def _whole(tokens: int) -> int:
@@ -111,11 +122,17 @@ def _stretched(frequencies: Tensor, scaling: Llama3Scaling) -> Tensor:
     return frequencies * (blend + (1 - blend) / scaling.factor)
 
 
-class LayerCache(NamedTuple):
-    """One layer's keys and values, [Nk, context, D] each, written in place."""
+class LayerCache:
+    """One layer's keys and values: `whole` [2·Nk, context, D], the keys first, is written in place; `keys` and `values`
+    [1, Nk, S, D] are the part of it that attention reads."""
 
-    keys: Tensor
-    values: Tensor
+    def __init__(self, whole: Tensor) -> None:
+        self.whole = whole
+        self.show(0)
+
+    def show(self, places: int) -> None:
+        """Let attention read the first `places`."""
+        self.keys, self.values = self.whole[None, :, :places].chunk(2, 1)
 
 
 class KVCache:
@@ -124,22 +141,24 @@ class KVCache:
     def __init__(
         self, config: LlamaConfig, layers: int, context: int, device: torch.device, dtype: torch.dtype
     ) -> None:
-        shape = (config.num_key_value_heads, _whole(context), config.head_dim)
+        shape = (2 * config.num_key_value_heads, _whole(context), config.head_dim)
         # Left uninitialised: memory is touched, and so really taken, only as the context fills.
-        self.layers = [
-            LayerCache(*(torch.empty(shape, device=device, dtype=dtype) for _ in range(2))) for _ in range(layers)
-        ]
+        self.layers = [LayerCache(torch.empty(shape, device=device, dtype=dtype)) for _ in range(layers)]
         self.context = context
         self.length = 0
         self._defined = 0
+        self._shown = 0
 
-    def define(self, keys: int) -> None:
-        """Let attention read the first `keys` places, whether written or not: what is masked must still be finite."""
-        if keys > self._defined:
+    def show(self, places: int) -> None:
+        """Let attention read the first `places`, whether written or not: what is masked must still be finite."""
+        if places > self._defined:
             for layer in self.layers:
-                layer.keys[:, self._defined : keys].zero_()
-                layer.values[:, self._defined : keys].zero_()
-            self._defined = keys
+                layer.whole[:, self._defined : places].zero_()
+            self._defined = places
+        if places != self._shown:
+            for layer in self.layers:
+                layer.show(places)
+            self._shown = places
 
 
 class Attention:
@@ -159,21 +178,19 @@ class Attention:
 
     def __call__(self, x: Tensor, cache: LayerCache, span: Span) -> Tensor:
         """Attend from x [n, in] at `span`, whose keys and values are written to `cache`: [n, H]."""
-        n, rotated = x.shape[0], self._query_heads + self._key_heads
-        heads = self._qkv(x).view(n, rotated + self._key_heads, self._head_dim)
-        # Queries and keys turn together.
-        turned = heads[:, :rotated]
-        turned = torch.addcmul(turned * span.cos, turned.roll(self._head_dim // 2, -1), span.sin)
-        cache.keys[:, span.start : span.stop] = turned[:, self._query_heads :].transpose(0, 1)
-        cache.values[:, span.start : span.stop] = heads[:, rotated:].transpose(0, 1)
+        n = x.shape[0]
+        heads = self._qkv(x).view(n, -1, self._head_dim)
+        # Values go along, unturned: two operations on all heads cost less than taking them apart.
+        heads = torch.addcmul(heads * span.cos, heads.roll(self._head_dim // 2, -1), span.sin)
+        cache.whole[:, span.start : span.stop] = heads[:, self._query_heads :].transpose(0, 1)
         # The query heads that share a key head become rows of one matrix, so that keys need no repeating.
-        queries = turned[:, : self._query_heads].view(n, self._key_heads, -1, self._head_dim)
+        queries = heads[:, : self._query_heads].view(n, self._key_heads, -1, self._head_dim)
         queries = queries.permute(1, 2, 0, 3).reshape(1, self._key_heads, -1, self._head_dim)
         rows = queries.shape[2]
         mixed = F.scaled_dot_product_attention(
-            F.pad(queries, (0, 0, 0, 1)) if len(span.mask) > rows else queries,
-            cache.keys[None, :, : span.keys],
-            cache.values[None, :, : span.keys],
+            F.pad(queries, (0, 0, 0, 1)) if span.mask.shape[2] > rows else queries,
+            cache.keys,
+            cache.values,
             attn_mask=span.mask,
         )
         mixed = mixed[:, :, :rows].reshape(self._key_heads, -1, n, self._head_dim).permute(2, 0, 1, 3)

@@ -90,7 +90,7 @@ class Target:
         an id equal to the number of layers is the last layer's output).
         """
         span = self._positions.span(cache.length, ids.shape[0])
-        cache.define(span.keys)
+        cache.show(span.keys)
         hidden = F.embedding(ids, self.embedding)
         entering = []
         for layer, layer_cache in zip(self._layers, cache.layers, strict=True):

@@ -98,7 +98,7 @@ def test_memory_is_that_of_the_weights_and_caches(engine: TorchEngine, small_tar
     plain, eagle3, _, peagle = report_on(engine, a_contest()).lanes
     assert plain.memory and eagle3.memory and peagle.memory
     cache = small_target.new_cache()
-    per_token = sum(2 * layer.keys[:, 0].nbytes for layer in cache.layers)
+    per_token = sum(layer.whole[:, 0].nbytes for layer in cache.layers)
     assert plain.memory.target_kv_cache % per_token == 0
     assert plain.memory.drafter_weights == plain.memory.draft_attention_mflop == 0
     assert peagle.memory.drafter_kv_cache == 2 * eagle3.memory.drafter_kv_cache, "two layers against one"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from peagle_cli.tui.model import Kind, Span
 
 _SAID = frozenset({Kind.PROMPT, Kind.ACCEPTED, Kind.BONUS, Kind.CORRECTION, Kind.PLAIN})
-_TURN_END = "\n\x00\n"  # nothing that is searched for goes from one turn to the next
+_TURN_END = "\x00"  # which nobody writes: what is found never goes from one turn to the next
 
 
 class Place(NamedTuple):
@@ -54,10 +54,12 @@ class Search:
         """Where a match begins."""
         return self._place(self._matches[match][0])
 
-    def first_from(self, span: int) -> int:
-        """The first match that begins in `span` or behind it; the first of all where none does. There must be one."""
-        said = bisect_left(self._said, span)
+    def first_from(self, place: Place) -> int:
+        """The first match that begins at `place` or behind it; the first of all where none does. There must be one."""
+        said = bisect_left(self._said, place.span)
         begin = self._begins[said] if said < len(self._begins) else self._length
+        if said < len(self._said) and self._said[said] == place.span:
+            begin += place.offset
         found = bisect_left(self._matches, (begin, 0))
         return found if found < len(self._matches) else 0
 

@@ -67,7 +67,7 @@ def _step(lesson: Lesson, example: Example, width: int) -> list[Line]:
             lines.append([*number, ("· ", "off"), (_word(token), "off"), ("behind a wrong one", "label")])
     if batch.accepted == len(batch.drafted) <= _MOST_DRAFTS:
         lines.append([("  +  ", "label"), ("  ", "label"), (_word(batch.bonus), "bonus"), ("the model adds", "label")])
-    return [*lines, [], *_prose(f"{_tokens(batch.emitted)} for one pass of the model, and the same text.", width)]
+    return [*lines, [], *_prose(f"{_tokens(batch.emitted)} for one pass of the model, text unchanged.", width)]
 
 
 def _passes(lesson: Lesson, example: Example, width: int) -> list[Line]:

@@ -59,9 +59,11 @@ def test_goes_on_from_where_the_reader_is_and_finds_what_came_since() -> None:
     shown = transcript()
     search = Search(shown.spans)
     search.find("merge")
-    assert search.first_from(0) == 0
-    assert search.first_from(len(shown.spans)) == 0
+    assert search.first_from(Place(0, 0)) == 0
+    prompt = next(i for i, span in enumerate(shown.spans) if span.kind is Kind.PROMPT)
+    assert search.first_from(Place(prompt, 1)) == 1
+    assert search.first_from(Place(len(shown.spans), 0)) == 0
     shown.add_batch(batch("", 0, "merge"))
     search.find("merge")
     assert len(search) == 3
-    assert search.first_from(len(shown.spans) - 1) == 2
+    assert search.first_from(Place(len(shown.spans) - 1, 0)) == 2

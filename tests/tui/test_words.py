@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from textual.events import Paste
-from textual.widgets import Markdown, OptionList
+from textual.widgets import Input, Markdown, OptionList
 
 from peagle_cli.errors import BadInputError
 from peagle_cli.tui import editor
@@ -100,26 +100,23 @@ async def test_copies_an_answer_and_a_block_of_code() -> None:
 
 @pytest.mark.usefixtures("ready")
 async def test_searches_and_comes_back() -> None:
-    async with chat(prompt="needle " + "hay " * 600 + "Needle", max_tokens=4, size=(80, 24)) as driver:
+    async with chat(prompt="needle " + "hay " * 300 + "Needle", max_tokens=4, size=(60, 20)) as driver:
         await driver.ready()
         bottom = driver.view.scroll_y
         assert bottom > 0 and driver.view.following
         await driver.press("ctrl+f")
-        await driver.type("needle")
-        await driver.until(lambda: driver.says("of 2"))
-        await driver.press("down", "down")
-        await driver.press("up")
-        assert not driver.view.following or driver.says("2 of 2")
+        driver.screen.query_one(Input).value = "needle"
+        await driver.until(lambda: driver.says("2 of 2"))
+        await driver.press("down")
+        assert driver.says("1 of 2") and not driver.view.following
         await driver.press("escape")
         assert not driver.screen.query_one(SearchLine).display
         assert driver.view.scroll_y == bottom and driver.view.following
         await driver.press("ctrl+f")
-        await driver.type("Needle")
+        driver.screen.query_one(Input).value = "Needle"
         await driver.until(lambda: driver.says("1 of 1"))
-        await driver.press("enter")
-        assert driver.view.has_focus
-        await driver.press("n")
-        assert driver.says("1 of 1")
+        await driver.press("enter", "n")
+        assert driver.view.has_focus and driver.says("1 of 1")
         await driver.press("escape", "n")
         assert driver.prompt.text == "n"
 
@@ -159,6 +156,12 @@ async def test_odd_text_in_the_prompt_is_shown_and_kept() -> None:
         await driver.until(lambda: driver.says("4 tokens"))
         await driver.press("up")
         assert driver.prompt.text.startswith("שלום")
+    async with chat() as driver:
+        await driver.press("up")
+        assert driver.prompt.text.startswith("שלום")
+    async with chat(record=False) as driver:
+        await driver.press("up")
+        assert driver.prompt.text == ""
 
 
 @pytest.mark.usefixtures("ready")

@@ -154,11 +154,13 @@ class ChatScreen(WordsScreen):
             self._view.action_follow()
             if not self._prompt.text:
                 self._view.focus()
-        elif before is Phase.REPLYING and self._new_here:
-            self._new_here = False
-            self._tell("New here? /tour explains it with the steps that you just saw.")
         elif self._view.has_focus and self._view.following:
             self._prompt.focus()
+        if before is Phase.REPLYING and self._new_here:
+            self._new_here = False
+            self._tell("New here? /tour explains it with the steps that you just saw.")
+        if self._history.trouble:
+            self._tell(self._history.trouble)
         self._side.set_positions(self.deepest)
         self._prompt.known = {"depth": [str(depth) for depth in range(self.deepest + 1)]}
         self._show_setting()
@@ -312,12 +314,12 @@ class ChatScreen(WordsScreen):
         self._follow_phase()
 
     def action_theme(self) -> None:
-        """The next theme."""
-        self.app.call_next(self.app.run_action, "next_theme")
+        """Choose a theme."""
+        self.app.call_next(self.app.run_action, "choose_theme")
 
     def action_help(self) -> None:
         """What the screen shows, and its keys."""
-        listed = [*self.BINDINGS, *TranscriptView.BINDINGS, *Prompt.BINDINGS]
+        listed = [*self.BINDINGS, *TranscriptView.BINDINGS, *CourseStrip.BINDINGS, *Prompt.BINDINGS]
         self.app.push_screen(HelpScreen(listed), self._helped)
 
     def _helped(self, tour: bool | None) -> None:

@@ -199,7 +199,7 @@ class WordsScreen(Screen[None]):
     def _find(self, pattern: str) -> None:
         if self._search is not None:
             self._search.find(pattern)
-            self._match = self._search.first_from(self.query_one(TranscriptView).first_span) if self._search else None
+            self._match = self._search.first_from(self.query_one(TranscriptView).first_place) if self._search else None
             self._show_match()
             self.refresh_bindings()
 

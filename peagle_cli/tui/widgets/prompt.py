@@ -58,7 +58,7 @@ class Prompt(TextArea):
         )
         self.cursor_blink = False  # nothing moves while nothing happens
         self.known: Mapping[str, Sequence[str]] = {}
-        self._history = history or PromptHistory()
+        self._history = PromptHistory() if history is None else history
         self._recalled: int | None = None  # the place in the history; None for the line being written
         self._draft = ""
         self._proposals: list[Proposal] = []

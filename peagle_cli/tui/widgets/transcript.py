@@ -119,9 +119,11 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
             self.scroll_to(y=row - height // 3, animate=False, immediate=True)
 
     @property
-    def first_span(self) -> int:
-        """The span in which the first row in view begins."""
-        return self._layout.span_at(min(round(self.scroll_y), len(self._layout.rows) - 1))
+    def first_place(self) -> Place:
+        """Where the first row in view begins."""
+        number = min(round(self.scroll_y), len(self._layout.rows) - 1)
+        row = self._layout.rows[number]
+        return Place(row[0].span, row[0].start) if row else Place(self._layout.span_at(number), 0)
 
     def show_batches(self, batches: range) -> None:
         """Mark batches of the transcript, counted from 0, and scroll to them unless they are in view. An empty range
@@ -173,7 +175,7 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         return strip
 
     def _lay_out(self) -> None:
-        top = self.first_span
+        top = self.first_place.span
         following = self.following
         self._layout = Layout(self.scrollable_content_region.width, _HIDDEN[self.rejected])
         self._layout.extend(self._transcript.spans)

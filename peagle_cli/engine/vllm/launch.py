@@ -30,6 +30,7 @@ from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.text import one_line
 
 HOST = "127.0.0.1"
+ASYNCHRONOUS = "--async-scheduling"
 CPU_BATCH = 64
 """Requests at once on a CPU, where nothing else is asked for."""
 
@@ -60,7 +61,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def asynchronous(self) -> bool:
         """Whether asynchronous scheduling was asked for."""
-        return "--async-scheduling" in self.flags
+        return ASYNCHRONOUS in self.flags
 
 
 class Launch:
@@ -165,7 +166,7 @@ def command(plan: Plan, installation: Installation, port: int) -> list[str]:
 
 def tap_flags(*, asynchronous: bool) -> list[str]:
     """The flags that put the tap into a server."""
-    scheduling = "--async-scheduling" if asynchronous else "--no-async-scheduling"
+    scheduling = ASYNCHRONOUS if asynchronous else "--no-async-scheduling"
     return [
         *("--scheduler-cls", wire.ASYNC_SCHEDULER if asynchronous else wire.SCHEDULER, scheduling),
         *("--worker-extension-cls", wire.EXTENSION, "--stream-interval", "1"),

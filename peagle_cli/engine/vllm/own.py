@@ -18,7 +18,7 @@ from peagle_cli.engine.vllm import preflight, wire
 from peagle_cli.engine.vllm.attempt import Backend
 from peagle_cli.engine.vllm.choice import choose
 from peagle_cli.engine.vllm.fit import GPU_SHARE, RUNTIME
-from peagle_cli.engine.vllm.launch import Launch, Plan
+from peagle_cli.engine.vllm.launch import ASYNCHRONOUS, Launch, Plan
 from peagle_cli.engine.vllm.link import TapLink
 from peagle_cli.engine.vllm.preflight import Drafter
 from peagle_cli.errors import BadInputError, PeagleError
@@ -71,7 +71,9 @@ class OwnServers:
         self._tokenizer = Tokenizer.load(self._target)
         first = self._spec.method or next(method for method in PREFERRED_METHODS if method in {"none", *self._drafters})
         if first != "none" and first not in self._drafters:
-            first = "none"  # refused with the request, by what the engine then knows to say
+            raise BadInputError(
+                f"There is no {METHOD_NAMES[first]} drafter for {self._model}.", "Name one with --drafter."
+            )
         running = self._start(first, on_progress)
         self._info = self._describe(running.link.hello)
 
@@ -82,7 +84,14 @@ class OwnServers:
         return self._info
 
     def check(self, request: Request) -> None:
-        """Nothing that a checked request can ask for is wrong here: the workers' sampling is mended."""
+        """Raise `BadInputError` for a depth that a server which cannot be steered does not have."""
+        for lane in request.lanes:
+            if not self.info.steerable and lane.method != "none" and lane.depth != self._depth(lane.method):
+                raise BadInputError(
+                    f"An asynchronous server drafts the {self._depth(lane.method)} tokens per step that it was started "
+                    "with.",
+                    "Start with the --depth that is wanted, or leave --async-scheduling out.",
+                )
 
     def backend(self, method: Method) -> Backend:
         """The server for a method, started if need be. Raises `PeagleError` when it cannot be."""
@@ -152,10 +161,11 @@ class OwnServers:
             return self._running[method]
 
     def _depth(self, method: Method) -> int:
-        """What a server for `method` drafts per step. Below that, EAGLE-3 on a GPU still pays for every pass: a depth
-        that is asked for is then all it gets."""
+        """What a server for `method` drafts per step. Below that, EAGLE-3 on a GPU still pays for every pass, and an
+        asynchronous server cannot go: a depth that is asked for is then all they get."""
         asked = self._spec.depth or 0
-        if method == "eagle3" and asked and not self._installation.cpu:
+        fixed = ASYNCHRONOUS in self._spec.flags or (method == "eagle3" and not self._installation.cpu)
+        if asked and fixed:
             return asked
         return max(DEPTH, asked)
 

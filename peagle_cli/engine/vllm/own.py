@@ -69,9 +69,9 @@ class OwnServers:
         self._installation, self._flags = choice.installation, choice.flags
         self._target, self._model, self._drafters = choice.target, choice.title, choice.drafters
         self._tokenizer = Tokenizer.load(self._target)
-        first: Method = self._spec.method or next(
-            method for method in PREFERRED_METHODS if method in {"none", *self._drafters}
-        )
+        first = self._spec.method
+        if first is None:
+            first = next(method for method in PREFERRED_METHODS if method in ("none", *self._drafters))
         if first != "none" and first not in self._drafters:
             raise BadInputError(
                 f"There is no {METHOD_NAMES[first]} drafter for {self._model}.", "Name one with --drafter."

@@ -69,15 +69,20 @@ class OwnServers:
         self._installation, self._flags = choice.installation, choice.flags
         self._target, self._model, self._drafters = choice.target, choice.title, choice.drafters
         self._tokenizer = Tokenizer.load(self._target)
-        first = self._spec.method
-        if first is None:
-            first = next(method for method in PREFERRED_METHODS if method in ("none", *self._drafters))
-        if first != "none" and first not in self._drafters:
-            raise BadInputError(
-                f"There is no {METHOD_NAMES[first]} drafter for {self._model}.", "Name one with --drafter."
-            )
+        first = self._first()
         running = self._start(first, on_progress)
         self._info = self._describe(running.link.hello)
+
+    def _first(self) -> Method:
+        """The method whose server is started first: the one asked for, or the best there is."""
+        asked = self._spec.method
+        if asked is None:
+            return next(method for method in PREFERRED_METHODS if method in ("none", *self._drafters))
+        if asked != "none" and asked not in self._drafters:
+            raise BadInputError(
+                f"There is no {METHOD_NAMES[asked]} drafter for {self._model}.", "Name one with --drafter."
+            )
+        return asked
 
     @property
     def info(self) -> EngineInfo:

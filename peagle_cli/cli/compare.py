@@ -28,12 +28,16 @@ Output = Literal["table", "json", "csv", "markdown", "jsonl"]
 """A report for people, for programs, for a spreadsheet, for a page; or every event as it happens."""
 
 
+_SEVERAL = ("--depth", "--concurrency")
+
+
 class CompareCommand(EngineCommand):
-    """Lets `--depth` take several numbers at once. A context is `Any` because Typer keeps its class to itself."""
+    """Lets `--depth` and `--concurrency` take several numbers at once. A context is `Any` because Typer keeps its class
+    to itself."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Join the numbers that follow `--depth` into one value."""
-        return super().parse_args(ctx, join_depths(args))
+        """Join the numbers that follow such an option into one value."""
+        return super().parse_args(ctx, join_numbers(args))
 
 
 def compare(
@@ -46,6 +50,14 @@ def compare(
         list[str] | None,
         typer.Option(metavar="N...", help="Depths to compare: 3 7, or 3,7, or the option again. Default: 3 7."),
     ] = None,
+    concurrency: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N...",
+            help="With --engine vllm: measure servers with so many requests at once, such as 1 2 4 8.",
+            show_default=False,
+        ),
+    ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,7 +68,10 @@ def compare(
         Path | None, typer.Option(help="File of prompts: JSON lines with `turns`, or text with one prompt a line.")
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=2, help="Tokens a reply may have.")] = 128,
-    repeat: Annotated[int, typer.Option(min=1, help="Ask every prompt so many times.")] = 1,
+    repeat: Annotated[
+        int | None,
+        typer.Option(min=1, help="Ask every prompt so many times. Default: 1, under load 3.", show_default=False),
+    ] = None,
     temperature: Annotated[float, typer.Option(min=0, help="0 always takes the likeliest token.")] = 0.0,
     seed: Annotated[int | None, typer.Option(min=0, help="Makes sampling repeatable.", show_default=False)] = None,
     baseline: Annotated[bool, typer.Option("--baseline/--no-baseline", help="Run plain decoding, too.")] = True,
@@ -83,8 +98,13 @@ def compare(
     Every method runs at every depth, and plain decoding as the baseline. The lanes take turns step by step, each on its
     own clock. At temperature 0 their tokens are held against plain decoding; a lossy engine means exit code 1. On a
     terminal this is a race to watch, and the report is printed behind it.
+
+    With --concurrency, vLLM servers are started one after the other and kept under load: the report tells their speed,
+    acceptance and the ratio of P-EAGLE to EAGLE-3 by requests at once and depth.
     """
+    from peagle_cli.cli import load_report
     from peagle_cli.cli.compare_report import render
+    from peagle_cli.cli.load import under_load
     from peagle_cli.engine.contest import DEPTHS, Contest, settings_for
     from peagle_cli.profiles import read_profile
     from peagle_cli.prompts import BUILT_IN, Prompt, read_prompts
@@ -95,7 +115,7 @@ def compare(
         raise BadInputError("Events are what happened, and nothing is simulated in them.", "Choose another --output.")
     asked = read_prompts(prompts or BUILT_IN) if prompt is None else (Prompt((prompt,)),)
     profile = None if simulate is None else read_profile(simulate)
-    depths = parse_depths(depth or []) or DEPTHS
+    depths = parse_numbers(depth or [], "depth") or DEPTHS
     methods = parse_methods(method or [])
     sampling = Sampling(temperature=temperature, seed=seed)
     check_sampling(sampling)
@@ -109,13 +129,30 @@ def compare(
         flags=server_flags(ctx),
     )
 
+    if concurrency:
+        if output == "jsonl" or simulate is not None:
+            raise BadInputError("Under load there are figures only, and measured ones.", "Leave that option out.")
+        loaded = under_load(
+            spec,
+            parse_numbers(concurrency, "concurrency"),
+            methods,
+            depths,
+            asked,
+            baseline=baseline,
+            repeats=repeat,
+            sampling=sampling,
+            max_tokens=max_tokens,
+        )
+        write(load_report.render(loaded, output or "table"))
+        return
+
     def contest_for(info: EngineInfo) -> Contest:
-        settings = settings_for(info, methods, depths, baseline)
+        settings = settings_for(info.drafters, methods, depths, baseline)
         for setting in settings:
             check_lane(LaneSetting("", *setting), info)
         if profile:
             profile.check_methods(method for method, _ in settings)
-        return Contest(settings, asked, repeat, sampling, max_tokens)
+        return Contest(settings, asked, repeat or 1, sampling, max_tokens)
 
     report: Report | None
     if output is None and profile is None and sys.stdin.isatty() and sys.stdout.isatty():
@@ -164,23 +201,24 @@ def _run(
     return comparison.compare(rounds, contest.repeats, engine.info.footprints, steps, profile)
 
 
-def join_depths(args: list[str]) -> list[str]:
-    """`--depth 3 7 PROMPT` as `--depth 3,7 PROMPT`. What stands behind `--` is left alone."""
+def join_numbers(args: list[str]) -> list[str]:
+    """`--depth 3 7 PROMPT` as `--depth 3,7 PROMPT`, and `--concurrency` likewise. What stands behind `--` is left
+    alone."""
     joined: list[str] = []
     end = args.index("--") if "--" in args else len(args)
     for arg in args[:end]:
-        if len(joined) > 1 and joined[-2] == "--depth" and _is_depths(joined[-1]) and _is_depths(arg):
+        if len(joined) > 1 and joined[-2] in _SEVERAL and _are_numbers(joined[-1]) and _are_numbers(arg):
             joined[-1] += f",{arg}"
         else:
             joined.append(arg)
     return joined + args[end:]
 
 
-def parse_depths(values: list[str]) -> tuple[int, ...]:
-    """All depths in `values`, each one number or several with commas between. Raises `BadInputError` for others."""
+def parse_numbers(values: list[str], option: str) -> tuple[int, ...]:
+    """All numbers in `values`, each one number or several with commas between. Raises `BadInputError` for others."""
     for value in values:
-        if not _is_depths(value):
-            raise BadInputError(f"{value!r} is no depth.", "Write --depth 3 7, or --depth 3,7.")
+        if not _are_numbers(value):
+            raise BadInputError(f"{value!r} is no {option}.", f"Write --{option} 3 7, or --{option} 3,7.")
     return tuple(dict.fromkeys(int(part) for value in values for part in value.split(",")))
 
 
@@ -193,5 +231,5 @@ def parse_methods(values: list[str]) -> tuple[Method, ...]:
     return tuple(method for method in METHOD_NAMES if method in names)
 
 
-def _is_depths(text: str) -> bool:
+def _are_numbers(text: str) -> bool:
     return all(part.isdecimal() and part.isascii() for part in text.split(","))

@@ -2,11 +2,14 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
+from peagle_cli.cli.published_report import published_sections
+from peagle_cli.cli.sections import NONE, Section, as_markdown, as_text, number
+from peagle_cli.models.published import published_on
 from peagle_cli.text import json_document, printable
 from peagle_cli.trace.advice import Advice, Check, Prediction
 from peagle_cli.trace.comparison import LaneReport, Memory, Report
@@ -14,7 +17,6 @@ from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.trace.lossless import Divergence, Opinion
 from peagle_cli.trace.rounds import name_of
 
-NONE = "–"
 PLOT_SIZE = (76, 18)  # columns and rows
 
 
@@ -22,19 +24,12 @@ _NESTED = ("per_position_acceptance", "acceptance_histogram", "tokens_per_second
 """What of a lane's report is not one cell of a table."""
 
 
-class Section(NamedTuple):
-    """A table: the first column is left-aligned and names the row."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-
-
 def render(report: Report, output: Literal["table", "markdown", "csv", "json"]) -> str:
     """The whole report, safe to print, with a newline at its end."""
     match output:
         case "json":
-            return json_document(report)
+            published = published_on(report.model)
+            return json_document({**msgspec.structs.asdict(report), "published": published} if published else report)
         case "csv":
             return printable(_as_csv(report))
         case "markdown":
@@ -86,6 +81,7 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.advice:
         yield _predictions(report.advice)
         yield _checks(report.advice, "simulated" if report.simulated else "measured")
+    yield from published_sections(report.model)
 
 
 def _speeds(report: Report) -> Section:
@@ -99,13 +95,13 @@ def _speed_row(lane: LaneReport) -> tuple[str, ...]:
     quartiles = lane.tokens_per_second_quartiles
     return (
         lane.name,
-        _number(lane.tokens_per_second, ".1f"),
+        number(lane.tokens_per_second, ".1f"),
         f"{quartiles[0]:.1f}–{quartiles[1]:.1f}" if quartiles else NONE,
-        _number(lane.speedup, ".2f"),
-        _number(lane.speedup_over_eagle3, ".2f"),
+        number(lane.speedup, ".2f"),
+        number(lane.speedup_over_eagle3, ".2f"),
         _milliseconds(lane.time_to_first_token_s),
-        _number(lane.mean_acceptance_length, ".2f"),
-        _number(lane.draft_acceptance_rate, ".0%"),
+        number(lane.mean_acceptance_length, ".2f"),
+        number(lane.draft_acceptance_rate, ".0%"),
         _milliseconds(lane.mean_draft_s if lane.drafts else None),
         _milliseconds(lane.mean_verify_s),
     )
@@ -129,8 +125,8 @@ def _categories(report: Report) -> Section:
         cells = []
         for name in names:
             figures = lane.categories[name]
-            cells.append(_number(figures.tokens_per_second, ".1f"))
-            cells.append(_number(figures.speedup, ".2f"))
+            cells.append(number(figures.tokens_per_second, ".1f"))
+            cells.append(number(figures.speedup, ".2f"))
         rows.append((lane.name, *cells))
     header = ("lane", *(cell for name in names for cell in (name or "other", "× plain")))
     return Section(f"{'Simulated tokens' if report.simulated else 'Tokens'}/s by category", header, rows)
@@ -219,14 +215,12 @@ def _divergence(divergence: Divergence) -> str:
 
 
 def _logits(opinion: Opinion) -> str:
-    return f"{_number(opinion.plain_token, '.3f')} and {_number(opinion.lane_token, '.3f')}"
+    return f"{number(opinion.plain_token, '.3f')} and {number(opinion.lane_token, '.3f')}"
 
 
 def _as_table(report: Report) -> str:
     parts = ["\n".join(line for line in _head(report) if line)]
-    for section in _sections(report):
-        title = f"{section.title}\n" if section.title else ""
-        parts.append(title + _aligned(section))
+    parts += map(as_text, _sections(report))
     if report.advice:
         parts.append("\n".join(("The predictions assume:", *(f"- {each}" for each in report.advice.assumptions))))
     parts.append(_plot(report))
@@ -234,30 +228,13 @@ def _as_table(report: Report) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _aligned(section: Section) -> str:
-    table = [section.header, *section.rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(section.header))]
-    return "\n".join(
-        "  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))).rstrip() for row in table
-    )
-
-
 def _as_markdown(report: Report) -> str:
     parts = ["# peagle compare", *(line for line in _head(report) if line)]
     parts.append("\n".join(f"- {finding}" for finding in _findings(report)))
-    for section in _sections(report):
-        lines = [f"## {section.title}\n"] if section.title else []
-        lines.append(_pipes(section.header))
-        lines.append(_pipes(("---", *["---:"] * (len(section.header) - 1))))
-        lines += [_pipes(row) for row in section.rows]
-        parts.append("\n".join(lines))
+    parts += map(as_markdown, _sections(report))
     if report.advice:
         parts.append("\n".join(("The predictions assume:\n", *(f"- {each}" for each in report.advice.assumptions))))
     return "\n\n".join(parts)
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
 def _as_csv(report: Report) -> str:
@@ -318,10 +295,6 @@ def _plot(report: Report) -> str:
     plotext.xticks([p.depth for p in curve])
     plot: str = plotext.uncolorize(plotext.build())
     return "\n".join(line.rstrip() for line in plot.splitlines())
-
-
-def _number(value: float | None, form: str) -> str:
-    return NONE if value is None else format(value, form)
 
 
 def _milliseconds(seconds: float | None) -> str:

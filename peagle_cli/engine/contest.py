@@ -7,7 +7,7 @@ find the caches of the reply before, and spare themselves the prompt.
 
 import contextlib
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from peagle_cli.engine.lanes import PUBLISHED_DEPTHS
@@ -50,11 +50,11 @@ class Contest:
 
 
 def settings_for(
-    info: EngineInfo, methods: Sequence[Method], depths: Sequence[int], baseline: bool
+    drafters: Iterable[Method], methods: Sequence[Method], depths: Sequence[int], baseline: bool
 ) -> tuple[Setting, ...]:
-    """Every method (those that the engine has drafters for, when none is named) at every depth, behind plain decoding
+    """Every method (those that there are drafters for, when none is named) at every depth, behind plain decoding
     if that is wanted. A depth of 0 is plain decoding."""
-    methods = methods or sorted(info.drafters)
+    methods = methods or sorted(drafters)
     pairs = [(method, depth) for method in methods for depth in depths]
     settings: list[Setting] = [PLAIN if method == "none" or depth == 0 else (method, depth) for method, depth in pairs]
     return tuple(dict.fromkeys([PLAIN, *settings] if baseline else settings))

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from peagle_cli.cli.compare import join_depths, parse_depths
+from peagle_cli.cli.compare import join_numbers, parse_numbers
 from peagle_cli.cli.compare_report import render
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.errors import BadInputError
@@ -46,16 +46,16 @@ def report(tiny_options: list[str], tmp_path_factory: pytest.TempPathFactory) ->
     ],
 )
 def test_depths_can_be_given_in_three_ways(arguments: list[str]) -> None:
-    joined = join_depths(arguments)
+    joined = join_numbers(arguments)
     values = [joined[i + 1] for i, word in enumerate(joined) if word == "--depth"]
-    assert parse_depths(values) == (3, 7)
+    assert parse_numbers(values, "depth") == (3, 7)
     assert "Hello there" in joined
 
 
 def test_a_number_behind_two_dashes_is_a_prompt() -> None:
-    assert join_depths(["--depth", "3", "--", "7"]) == ["--depth", "3", "--", "7"]
+    assert join_numbers(["--depth", "3", "--", "7"]) == ["--depth", "3", "--", "7"]
     with pytest.raises(BadInputError, match="'three'"):
-        parse_depths(["three"])
+        parse_numbers(["three"], "depth")
 
 
 def test_json_has_every_lane_with_the_names_of_chat(report: Report) -> None:

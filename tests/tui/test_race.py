@@ -32,7 +32,7 @@ PROMPTS = (Prompt(("Hello",), "one"), Prompt(("Good day",), "two"))
 
 
 def a_contest(info: EngineInfo, prompts: tuple[Prompt, ...] = PROMPTS, max_tokens: int = 16) -> Contest:
-    return Contest(settings_for(info, (), (2, 4), baseline=True), prompts, 1, Sampling(), max_tokens)
+    return Contest(settings_for(info.drafters, (), (2, 4), baseline=True), prompts, 1, Sampling(), max_tokens)
 
 
 @pytest.fixture(scope="module")

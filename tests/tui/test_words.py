@@ -11,6 +11,7 @@ from peagle_cli.tui import editor
 from peagle_cli.tui.lesson import Lesson, bundled
 from peagle_cli.tui.screens.copy import CopyScreen
 from peagle_cli.tui.screens.tour import TourScreen
+from peagle_cli.tui.session import Phase
 from peagle_cli.tui.tour import LINES, pages
 from peagle_cli.tui.widgets.answer import AnswerView
 from peagle_cli.tui.widgets.completions import Completions
@@ -50,7 +51,8 @@ async def answered(driver: Driver, answer: str = ANSWER) -> None:
 @pytest.mark.usefixtures("ready")
 async def test_reads_an_answer_as_markdown_also_while_it_grows() -> None:
     async with chat(prompt="Hello", max_tokens=3000) as driver:
-        await driver.replying()
+        await driver.until(lambda: driver.phase is Phase.REPLYING)
+        driver.view.focus()
         await driver.press("v")
         assert driver.screen.query_one(AnswerView).display and not driver.view.display
         document = driver.screen.query_one(Markdown)
@@ -62,6 +64,11 @@ async def test_reads_an_answer_as_markdown_also_while_it_grows() -> None:
         await driver.until(lambda: document.source.endswith(driver.screen._talk.conversation.exchanges[0].answer[-5:]))
         await driver.press("tab", "v")
         assert driver.view.display and driver.view.has_focus
+        await driver.press("v")
+        driver.screen.action_clear()
+        assert driver.view.display
+        driver.screen.action_view()
+        assert driver.view.display and driver.says("no answer yet")
 
 
 @pytest.mark.usefixtures("ready")

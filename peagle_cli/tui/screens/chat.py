@@ -297,6 +297,7 @@ class ChatScreen(WordsScreen):
     def action_clear(self) -> None:
         """Begin a new conversation."""
         self._talk.clear()
+        self.show_tokens()
         self._view.show(self._talk.transcript)
         self._show_reply(all_of_it=True)
         self._show_state()

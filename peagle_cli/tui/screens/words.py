@@ -8,6 +8,7 @@ from textual.widgets import Input, Markdown
 from peagle_cli.errors import BadInputError
 from peagle_cli.text import one_line, printable
 from peagle_cli.tui import editor
+from peagle_cli.tui.conversation import Exchange
 from peagle_cli.tui.lesson import Lesson, bundled
 from peagle_cli.tui.markdown import CodeBlock, code_blocks
 from peagle_cli.tui.screens.copy import CopyScreen
@@ -74,7 +75,7 @@ class WordsScreen(Screen[None]):
     def action_view(self) -> None:
         """Show the latest answer as Markdown, or the tokens again."""
         view, tokens = self.query_one(AnswerView), self.query_one(TranscriptView)
-        if not self.reading and not self._talk.conversation.exchanges:
+        if not (self.reading or self._talk.conversation.exchanges or self._talk.phase is Phase.REPLYING):
             self._tell("There is no answer yet.")
             return
         had_focus = view.has_focus or tokens.has_focus
@@ -104,7 +105,7 @@ class WordsScreen(Screen[None]):
     def _show_answer(self, number: int | None) -> None:
         self._answer = number
         exchanges = self._talk.conversation.exchanges
-        shown = exchanges[-1 if number is None else number]
+        shown = exchanges[-1 if number is None else number] if exchanges else Exchange("", "")
         growing = number is None and self._talk.phase is Phase.REPLYING
         self.query_one(AnswerView).show(shown.prompt, shown.answer, growing)
 
@@ -112,6 +113,12 @@ class WordsScreen(Screen[None]):
     def _link_clicked(self, message: Markdown.LinkClicked) -> None:
         message.stop()
         self._tell(f"Nothing is opened. The link leads to {one_line(message.href)}")
+
+    def show_tokens(self) -> None:
+        """Forget what was searched and read: there is another transcript."""
+        self.action_end_search()
+        if self.reading:
+            self.action_view()
 
     # Copying
 

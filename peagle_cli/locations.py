@@ -27,6 +27,11 @@ def config() -> Path:
     return _place("PEAGLE_CONFIG_DIR", platformdirs.user_config_dir(APP))
 
 
+def themes() -> Path:
+    """The user's own themes."""
+    return config() / "themes"
+
+
 def data() -> Path:
     """Recorded sessions, and the history of prompts. `PEAGLE_DATA_DIR` moves it."""
     return _place("PEAGLE_DATA_DIR", platformdirs.user_data_dir(APP))

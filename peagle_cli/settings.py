@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import tomlkit
 
 from peagle_cli import locations
-from peagle_cli.errors import BadInputError
+from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.trace.events import Method
 
 OPENING = ("model", "drafter", "dtype", "device")
@@ -65,3 +66,22 @@ def read(path: Path) -> dict[str, Any]:
         raise BadInputError(f"The settings in {path} cannot be used: {error}.", "Mend or remove the file.") from error
     kept: dict[str, Any] = msgspec.to_builtins(settings)
     return kept
+
+
+def keep(name: str, value: str) -> None:
+    """Set one setting in the file, which is made where there is none; everything else in it stays as it is.
+
+    Raises `PeagleError` when that is not possible.
+    """
+    path = config_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = tomlkit.parse(path.read_text(encoding="utf-8") if path.exists() else "")
+        document[name] = value
+        replacement = path.with_name(f"{path.name}.part")
+        replacement.write_text(tomlkit.dumps(document), encoding="utf-8")
+        replacement.replace(path)
+    except (OSError, ValueError) as error:  # tomlkit's errors are ValueErrors
+        raise PeagleError(
+            f"The choice cannot be remembered in {path}: {error}.", f'Set {name} = "{value}" there yourself.'
+        ) from error

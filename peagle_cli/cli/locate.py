@@ -12,6 +12,7 @@ def locate() -> None:
     """
     places = (
         ("settings", settings.config_file(), "PEAGLE_CONFIG_DIR"),
+        ("themes", locations.themes(), "PEAGLE_CONFIG_DIR"),
         ("models", locations.models(), "PEAGLE_CACHE_DIR"),
         ("sessions", locations.sessions(), "PEAGLE_DATA_DIR"),
         ("logs", locations.logs(), "PEAGLE_LOG_DIR"),

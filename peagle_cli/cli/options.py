@@ -43,7 +43,7 @@ Device = Annotated[
 ]
 Theme = Annotated[
     str | None,
-    typer.Option("--theme", envvar="PEAGLE_THEME", help="The screen's colours. Default: peagle-dark."),
+    typer.Option("--theme", envvar="PEAGLE_THEME", help="The screen's colours: dark, light, … Ctrl+T lists them."),
 ]
 Record = Annotated[
     bool, typer.Option("--record/--no-record", envvar="PEAGLE_RECORD", help="Keep a recording of the session.")

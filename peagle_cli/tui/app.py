@@ -2,10 +2,12 @@
 them."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from rich.console import RenderableType
@@ -13,11 +15,13 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from peagle_cli import locations, settings, themes
 from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.errors import EXIT_RUNTIME, BadInputError, PeagleError
 from peagle_cli.recording import demos
 from peagle_cli.recording.recording import Recording, load_to_show
+from peagle_cli.text import printable
 from peagle_cli.trace.comparison import Report
 from peagle_cli.tui.commands import invocations
 from peagle_cli.tui.options import ChatOptions
@@ -26,8 +30,11 @@ from peagle_cli.tui.screens.chat import ChatScreen
 from peagle_cli.tui.screens.demos import DemosScreen
 from peagle_cli.tui.screens.race import RaceScreen
 from peagle_cli.tui.screens.replay import ReplayScreen
+from peagle_cli.tui.screens.themes import ThemesScreen
 from peagle_cli.tui.session import Session
-from peagle_cli.tui.themes import THEMES, VARIABLE_DEFAULTS
+from peagle_cli.tui.themes import textual_theme
+
+_LOOK_S = 1.0  # between two looks at whether the user's theme was edited
 
 Result = TypeVar("Result")
 
@@ -39,22 +46,23 @@ class PeagleApp(App[Result | PeagleError]):
     TITLE = "peagle"
     CSS_PATH: ClassVar = ["styles.tcss", "race.tcss", "replay.tcss", "figures.tcss", "words.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+t", "next_theme", "theme", show=False, id="app.theme"),
+        Binding("ctrl+t", "choose_theme", "Choose a theme", show=False, id="app.theme"),
     ]
 
     def __init__(self, theme: str | None) -> None:
         # Without colours Textual must not turn ours into shades of grey, but leave the terminal's own.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         self.animation_level = "none"  # a view that glides does not get to where a growing text ends
-        for each in THEMES:
-            self.register_theme(each)
-        self.theme = self._checked(theme or THEMES[0].name)
+        self._theme_file, self._theme_read = Path(), 0.0
+        self.wear(theme or themes.DEFAULT)
 
     def on_mount(self) -> None:
         """Leave in order when told to end, so that the terminal is as it was."""
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGTERM, partial(self.exit, return_code=128 + signal.SIGTERM)
         )
+        if locations.themes().is_dir():
+            self.set_interval(_LOOK_S, self._follow_edits)
 
     def stay(self) -> Result | None:
         """Run until the user leaves. Returns the result, None for none.
@@ -76,28 +84,63 @@ class PeagleApp(App[Result | PeagleError]):
         self.exit(return_code=EXIT_RUNTIME)
         super().panic(*renderables)
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Colours of token states for themes that name none."""
-        return VARIABLE_DEFAULTS
-
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every slash command with every argument it can have."""
-        yield SystemCommand("Themes", "choose a theme with a preview", self.action_change_theme)
+        yield SystemCommand("Themes", "choose a theme with a preview", self.action_choose_theme)
         if isinstance(screen, ChatScreen):
             for title, help, action in invocations(screen.deepest):
                 yield SystemCommand(title, help, partial(screen.run_action, action))
 
-    def _checked(self, theme: str) -> str:
-        if theme not in self.available_themes:
-            names = ", ".join(theme.name for theme in THEMES)
-            raise BadInputError(f"There is no theme called {theme!r}.", f"Choose one of {names}.")
-        return theme
+    def wear(self, name: str) -> None:
+        """Show everything in the theme `name`, as its file is now. Raises `BadInputError` when that cannot be used."""
+        path = themes.file_of(name)
+        self.register_theme(textual_theme(name, themes.read(path)))
+        self._theme_file, self._theme_read = path, _edited(path)
+        if self.theme == name:
+            self.mutate_reactive(App.theme)
+        else:
+            self.theme = name
 
-    def action_next_theme(self) -> None:
-        """The next of our themes."""
-        names = [theme.name for theme in THEMES]
-        following = names.index(self.theme) + 1 if self.theme in names else 0
-        self.theme = names[following % len(names)]
+    def action_choose_theme(self) -> None:
+        """Choose a theme with a preview, and remember it."""
+        if isinstance(self.screen, ThemesScreen):
+            return
+        self.push_screen(ThemesScreen(self.theme, self._preview), partial(self._chosen, self.theme))
+
+    def _preview(self, name: str) -> None:
+        with contextlib.suppress(BadInputError):  # its file was spoilt since the list was made
+            self.wear(name)
+
+    def _chosen(self, before: str, name: str | None) -> None:
+        """Keep the theme `name`, or go back to the one before."""
+        if name is None:
+            self._preview(before)
+            return
+        try:
+            settings.keep("theme", name)
+        except PeagleError as error:
+            self._say(error)
+
+    def _follow_edits(self) -> None:
+        """Show the user's theme anew when its file was edited; say so where that cannot be used."""
+        if self._theme_file.parent != locations.themes() or _edited(self._theme_file) == self._theme_read:
+            return
+        self._theme_read = _edited(self._theme_file)
+        try:
+            self.wear(self._theme_file.stem)
+        except BadInputError as error:
+            self._say(error)
+
+    def _say(self, error: PeagleError) -> None:
+        self.notify(printable(str(error)), severity="warning", markup=False)
+
+
+def _edited(path: Path) -> float:
+    """When a file was changed last, in seconds; 0 for none."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 class ChatApp(PeagleApp[int]):

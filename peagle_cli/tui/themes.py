@@ -1,106 +1,43 @@
-"""Themes, as data. Besides Textual's own colours each names one for every state of a token."""
+"""Themes as Textual wants them, with a variable of the style sheets for every colour."""
 
-from textual.theme import Theme
+from textual.theme import Theme as TextualTheme
 
-DARK = Theme(
-    name="peagle-dark",
-    dark=True,
-    primary="#7aa2f7",
-    secondary="#9aa5ce",
-    accent="#e0af68",
-    success="#8fc7a3",
-    warning="#e0af68",
-    error="#f7768e",
-    foreground="#c4cad8",
-    background="#12141c",
-    surface="#181b25",
-    panel="#1e222e",
-    variables={
-        "token-prompt": "#eef1f8",
-        "token-plain": "#b4bac9",
-        "token-accepted": "#9fd3b4",
-        "token-bonus": "#7dc4ff",
-        "token-correction": "#f0b872",
-        "token-rejected": "#b5707c",
-        "token-discarded": "#7d7380",
-        "token-bar": "#56607a",
-        "quiet": "#8089a3",
-        "rule": "#2b3040",
-        "footer-background": "#12141c",
-        "footer-key-foreground": "#7aa2f7",
-        "footer-description-foreground": "#8089a3",
-    },
-)
-LIGHT = Theme(
-    name="peagle-light",
-    dark=False,
-    primary="#2f5fc4",
-    secondary="#5a6480",
-    accent="#a35a00",
-    success="#22713f",
-    warning="#a35a00",
-    error="#b3263d",
-    foreground="#343a48",
-    background="#fbfaf7",
-    surface="#f3f1ec",
-    panel="#eae7e0",
-    variables={
-        "token-prompt": "#14171f",
-        "token-plain": "#474d5c",
-        "token-accepted": "#1c6b45",
-        "token-bonus": "#1359b8",
-        "token-correction": "#9c4f00",
-        "token-rejected": "#a8475a",
-        "token-discarded": "#7c7480",
-        "token-bar": "#a7abb8",
-        "quiet": "#656b7c",
-        "rule": "#d9d5cb",
-        "footer-background": "#fbfaf7",
-        "footer-key-foreground": "#2f5fc4",
-        "footer-description-foreground": "#656b7c",
-    },
-)
-HIGH_CONTRAST = Theme(
-    name="peagle-high-contrast",
-    dark=True,
-    primary="#6fd2ff",
-    secondary="#ffffff",
-    accent="#ffd400",
-    success="#5dff9b",
-    warning="#ffd400",
-    error="#ff8a8a",
-    foreground="#ffffff",
-    background="#000000",
-    surface="#000000",
-    panel="#1a1a1a",
-    variables={
-        "token-prompt": "#ffffff",
-        "token-plain": "#ffffff",
-        "token-accepted": "#5dff9b",
-        "token-bonus": "#6fd2ff",
-        "token-correction": "#ffd400",
-        "token-rejected": "#ff9d9d",
-        "token-discarded": "#b0a0a0",
-        "token-bar": "#9a9a9a",
-        "quiet": "#c8c8c8",
-        "rule": "#7a7a7a",
-        "footer-background": "#000000",
-        "footer-key-foreground": "#ffd400",
-        "footer-description-foreground": "#ffffff",
-    },
-)
-THEMES = (DARK, LIGHT, HIGH_CONTRAST)
+from peagle_cli.themes import Theme
 
-VARIABLE_DEFAULTS = {
-    "token-prompt": "$text",
-    "token-plain": "$text",
-    "token-accepted": "$text-success",
-    "token-bonus": "$text-primary",
-    "token-correction": "$text-warning",
-    "token-rejected": "$text-error",
-    "token-discarded": "$text-disabled",
-    "token-bar": "$text-disabled",
-    "quiet": "$text-muted",
-    "rule": "$panel",
-}
-"""What Textual's own themes, which know no tokens, use instead."""
+
+def textual_theme(name: str, theme: Theme) -> TextualTheme:
+    """`theme` by the name `name`. Its tokens' colours are `$token-accepted` and so on."""
+    tokens = {f"token-{state}": getattr(theme.tokens, state) for state in theme.tokens.__struct_fields__}
+    # "Default" is not known to be dark or bright, so that what stands on a bar of colour is black; and Textual's own
+    # sheets want two names more of a theme like that.
+    on_bar = "ansi_black" if theme.ansi else theme.background
+    more = {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default"} if theme.ansi else {}
+    return TextualTheme(
+        name=name,
+        ansi=theme.ansi,
+        dark=theme.dark,
+        primary=theme.primary,
+        secondary=theme.quiet,
+        accent=theme.accent,
+        success=theme.tokens.accepted,
+        warning=theme.tokens.correction,
+        error=theme.error,
+        foreground=theme.foreground,
+        background=theme.background,
+        surface=theme.surface,
+        panel=theme.panel,
+        variables={
+            **tokens,
+            **more,
+            "quiet": theme.quiet,
+            "rule": theme.rule,
+            "text-error": theme.error,
+            "border": theme.primary,
+            "border-blurred": theme.rule,
+            "footer-background": theme.background,
+            "footer-key-foreground": theme.primary,
+            "footer-description-foreground": theme.quiet,
+            "block-cursor-background": theme.primary,
+            "block-cursor-foreground": on_bar,
+        },
+    )

@@ -1,4 +1,4 @@
-"""What checkpoints must hold: targets, and drafters in vLLM's EAGLE-3 / P-EAGLE format.
+"""What checkpoints must hold: targets, and drafters in vLLM's EAGLE-3 / P-EAGLE format, or in that of speculators.
 
 Everything is checked against configuration and safetensors headers before a weight is loaded, and each mismatch is
 told in one sentence. Shapes: H and T are the drafter's and the target's hidden sizes, Vd and V their vocabularies.
@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from peagle_cli.errors import BadInputError
+from peagle_cli.models import speculators
 from peagle_cli.models.config import LlamaConfig, parse_llama_config, read_json
 from peagle_cli.models.headers import TensorHeader, read_headers
 from peagle_cli.trace.events import METHOD_NAMES, Method
@@ -56,8 +57,7 @@ class DrafterConfig(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises `BadInputError` when it is missing, unusable, not a drafter's, or asks for what the engine cannot do.
         """
-        raw = read_json(folder / "config.json")
-        _check_is_known_drafter(raw, folder)
+        raw = _read_drafter(folder)
         eagle = _eagle_config(raw, folder)
         aux_layers = raw.get("eagle_aux_hidden_state_layer_ids") or eagle.get("eagle_aux_hidden_state_layer_ids")
         if aux_layers is None:
@@ -78,9 +78,7 @@ class DrafterConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def drafter_method(folder: Path) -> Method:
     """The method of the drafter in `folder`, from its configuration alone; raises `BadInputError` if it is none."""
-    raw = read_json(folder / "config.json")
-    _check_is_known_drafter(raw, folder)
-    return _method(raw.get("ptd_token_id"))
+    return _method(_read_drafter(folder).get("ptd_token_id"))
 
 
 def check_drafter(folder: Path, config: DrafterConfig, target: LlamaConfig) -> None:
@@ -113,6 +111,15 @@ def check_target(folder: Path, config: LlamaConfig) -> None:
 
 def _method(mask_token_id: object) -> Method:
     return "eagle3" if mask_token_id is None else "peagle"
+
+
+def _read_drafter(folder: Path) -> dict[str, Any]:
+    """The configuration of the drafter in `folder`, in vLLM's form. Raises `BadInputError` for any other."""
+    raw = read_json(folder / "config.json")
+    if speculators.MARK in raw:
+        raw = speculators.as_vllm(raw, folder, DRAFTER_ARCHITECTURE)
+    _check_is_known_drafter(raw, folder)
+    return raw
 
 
 def _check_is_known_drafter(raw: Mapping[str, Any], folder: Path) -> None:

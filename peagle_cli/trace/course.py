@@ -5,7 +5,7 @@ any length by asking for as many stretches as it has columns.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -69,7 +69,6 @@ class Course:
         self._tokens = array("q", [0])
         self._seconds = array("d", [0.0])
         self._replies: list[int] = []  # their first batches
-        self._first_steps: list[int] = []
         self._opening = True
         self._clock_s: float | None = None  # of the last batch, once there is a token
         for event in events:
@@ -107,18 +106,13 @@ class Course:
         """The segment that a batch is in."""
         return self.segments[self._segment_index(batch)]
 
-    def segments_in(self, begin: int, end: int) -> list[Segment]:
-        """The segments that begin with one of these batches."""
-        return self.segments[self._segment_index(begin - 1) + 1 : self._segment_index(end - 1) + 1]
+    def begins_reply(self, begin: int, end: int) -> bool:
+        """Whether a reply begins with one of the batches from `begin` to before `end`."""
+        return bisect_left(self._replies, begin) < bisect_left(self._replies, end)
 
-    def place(self, batch: int) -> tuple[int, int]:
-        """A batch's reply, counted from 0, and its step in it."""
-        reply = bisect_right(self._replies, batch) - 1
-        return reply, self._first_steps[reply] + batch - self._replies[reply]
-
-    def batch_at(self, reply: int, step: int) -> int:
-        """The batch that `place` gives this place to."""
-        return self._replies[reply] + step - self._first_steps[reply]
+    def reply_of(self, batch: int) -> int:
+        """The reply that a batch is part of, counted from 0."""
+        return bisect_right(self._replies, batch) - 1
 
     def _segment_index(self, batch: int) -> int:
         return bisect_right(self.segments, batch, key=lambda segment: segment.begin) - 1
@@ -130,7 +124,6 @@ class Course:
             self.deepest = max(self.deepest, setting[1])
         if self._opening:
             self._replies.append(len(self))
-            self._first_steps.append(batch.step)
             self._clock_s = None
         self._opening = False
 

@@ -73,9 +73,9 @@ def test_segments_begin_with_replies_and_with_changes() -> None:
     ]
     assert course.segment_at(1).begin == 0
     assert course.segment_at(6).begin == 5
-    assert [s.begin for s in course.segments_in(0, 3)] == [0, 2]
-    assert [s.begin for s in course.segments_in(1, 2)] == []
-    assert [s.begin for s in course.segments_in(3, 7)] == [3, 4, 5]
+    assert course.begins_reply(0, 1)
+    assert not course.begins_reply(1, 4)
+    assert course.begins_reply(1, 5)
     assert course.deepest == 3
 
 
@@ -84,8 +84,7 @@ def test_time_between_replies_belongs_to_none() -> None:
     assert course.stretch(0, 4).tokens_per_second == pytest.approx(4 / 0.2)
 
 
-def test_places_of_batches_both_ways() -> None:
+def test_knows_which_reply_a_batch_is_part_of() -> None:
     course = Course([*reply(batch(2), batch(2)), *reply(batch(2), batch(2), batch(2))])
-    assert course.place(0) == (0, 0)
-    assert course.place(3) == (1, 1)
-    assert [course.batch_at(*course.place(i)) for i in range(5)] == list(range(5))
+    assert [course.reply_of(i) for i in range(5)] == [0, 0, 1, 1, 1]
+    assert course.replies == 2

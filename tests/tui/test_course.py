@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import pytest
 from textual.app import ComposeResult
 from textual.pilot import Pilot
@@ -71,7 +72,8 @@ def steps(*accepted: int, depth: int = 7) -> list[DraftBatch]:
 
 
 async def test_a_column_is_as_high_as_drafts_were_accepted() -> None:
-    course = Course(reply(batch(0, prefill=3), *steps(0, 7, 3)))
+    prefill = msgspec.structs.replace(batch(0, prefill=3), depth=7)
+    course = Course(reply(prefill, *steps(0, 7, 3)))
     async with App(Strip(course)).run_test(size=(40, 6)) as pilot:
         upper, lower, marks = lines(pilot)[:3]
         assert lower.startswith("·▁█▇")

@@ -140,7 +140,7 @@ class FiguresScreen(Screen[Place | None]):
         self.query_one(FiguresHeader).show_subjects(subjects, self._shown)
         self._strip.show_course(course)
         for plot in self.query(CoursePlot):
-            plot.show_course(course, len(course))
+            plot.show_course(course)
         for panel in self.query(TallyPanel):
             panel.show_tally(subject.tally, subject.average)
 

@@ -76,6 +76,7 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
         self._cursor: int | None = None
         self._pointed: int | None = None
         self._whole = True
+        self._begin = 0  # of what is in view, where that is not the whole
         self._drawn: tuple[object, ...] = ()
 
     @property
@@ -123,6 +124,8 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
     def action_zoom(self) -> None:
         """All of the course in view, or a column for each step."""
         self._whole = not self._whole
+        here = self._cursor if self._cursor is not None else len(self._course)
+        self._begin = here - self._room // 2
         self.redraw()
 
     def on_mouse_down(self, event: MouseDown) -> None:
@@ -199,9 +202,9 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
         count, width = len(self._course), self._room
         if self._whole:
             return _Window(0, count, max(1, -(-count // width)))
-        middle = self._cursor if self._cursor is not None else count
-        begin = min(max(0, middle - width // 2), max(0, count - width))
-        return _Window(begin, min(count, begin + width), 1)
+        here = self._cursor if self._cursor is not None else count - 1
+        self._begin = max(0, min(max(self._begin, here - width + 1), here, count - width))
+        return _Window(self._begin, min(count, self._begin + width), 1)
 
     def _stretches(self, window: _Window) -> list[Stretch]:
         begins = range(window.begin, window.end, window.per)
@@ -269,19 +272,19 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
 
     def _marks(self, window: _Window) -> Pieces:
         """Where replies begin and settings change, each with what it changed to where there is room; and the cursor."""
-        marks: list[tuple[int, str, tuple[str, ...]]] = []
+        starts: list[tuple[int, str, Setting]] = []
+        for column, stretch in enumerate(self._stretches(window)):
+            segment = self._course.segment_at(stretch.end - 1)
+            if segment.begin >= stretch.begin:
+                tick = _REPLY if self._course.begins_reply(stretch.begin, stretch.end) else _CHANGE
+                starts.append((column, tick, segment.setting))
+        line: Pieces = [self.ink(" " * (starts[0][0] if starts else 0), "label")]
         before: Setting | None = None
-        for segment in self._course.segments_in(window.begin, window.end):
-            column = (segment.begin - window.begin) // window.per
-            if marks and marks[-1][0] == column:
-                marks.pop()
-            marks.append((column, _REPLY if segment.opens_reply else _CHANGE, _labels(segment.setting, before)))
-            before = segment.setting
-        line: Pieces = [self.ink(" " * (marks[0][0] if marks else 0), "label")]
-        for i, (column, tick, labels) in enumerate(marks):
-            room = (marks[i + 1][0] if i + 1 < len(marks) else self._room) - column - 1
-            label = next((label for label in labels if len(label) < room), "")
+        for i, (column, tick, setting) in enumerate(starts):
+            room = (starts[i + 1][0] if i + 1 < len(starts) else self._room) - column - 1
+            label = next((label for label in _labels(setting, before) if len(label) < room), "")
             line += [self.ink(tick, "correction"), self.ink(label.ljust(room), "label")]
+            before = setting
         return self._with_cursor(line, window)
 
     def _with_cursor(self, line: Pieces, window: _Window) -> Pieces:
@@ -300,14 +303,14 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
     def _description(self, window: _Window, batch: int | None) -> Pieces:
         batch = self._cursor if batch is None else batch
         if batch is None or batch >= len(self._course):
-            return [self.ink("← → or the mouse go along the steps", "label")]
+            return [self.ink("← → go along the steps" if self.has_focus else "", "label")]
         column = self._column_of(window, batch)
         return describe(self, self._course, self._course.stretch(column.start, column.stop))
 
 
 def describe(panel: Panel, course: Course, stretch: Stretch) -> Pieces:
     """A stretch in one line, at most some 60 cells."""
-    reply, _ = course.place(stretch.begin)
+    reply = course.reply_of(stretch.begin)
     setting = course.segment_at(stretch.end - 1).setting
     single = stretch.end - stretch.begin == 1
     steps = f"step {stretch.begin + 1}" if single else f"steps {stretch.begin + 1}–{stretch.end}"

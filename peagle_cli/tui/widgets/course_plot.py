@@ -32,8 +32,9 @@ class CoursePlot(PlotextPlot):
         self._digits = digits
         self._drawn: tuple[Course, int] | None = None
 
-    def show_course(self, course: Course, end: int) -> None:
-        """Plot the first `end` steps of this course."""
+    def show_course(self, course: Course) -> None:
+        """Plot this course as of now."""
+        end = len(course)
         if (now := (course, end)) == self._drawn:
             return
         self._drawn = now
@@ -45,9 +46,8 @@ class CoursePlot(PlotextPlot):
             for run in runs:
                 steps, values = zip(*run, strict=True)
                 plot.plot(steps, values, marker="braille", color=self._color("token-accepted"))
-            marks = [segment.begin + 1 for segment in course.segments if 0 < segment.begin < end]
-            for mark in marks if len(marks) <= _MARKS_AT_MOST else ():
-                plot.vline(mark, color=self._color("accent"))
+            for segment in course.segments[1:] if len(course.segments) <= _MARKS_AT_MOST else ():
+                plot.vline(segment.begin + 1, color=self._color("accent"))
             self._scale(max(value for run in runs for _, value in run), end)
         self.refresh()
 

@@ -44,7 +44,7 @@ class PeagleApp(App[Result | PeagleError]):
     opened."""
 
     TITLE = "peagle"
-    CSS_PATH: ClassVar = ["styles.tcss", "race.tcss", "replay.tcss", "figures.tcss", "words.tcss"]
+    CSS_PATH: ClassVar = ["styles.tcss", "race.tcss", "replay.tcss", "figures.tcss", "words.tcss", "inspector.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+t", "choose_theme", "Choose a theme", show=False, id="app.theme"),
     ]

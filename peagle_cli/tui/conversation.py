@@ -32,6 +32,9 @@ from peagle_cli.trace.tally import Tally
 from peagle_cli.tui.options import ChatOptions
 
 RECENT_BATCHES = 100
+CANDIDATES_SHOWN = 5
+"""How many tokens that drafter and target considered can be looked at, at each place."""
+
 RACE_TOKENS = 200
 """Tokens that a reply in a race has at most: enough to tell the lanes apart."""
 
@@ -286,7 +289,8 @@ class Conversation:
 
     def _request(self, setting: LaneSetting) -> Request:
         self.reply = Reply(setting)
-        return Request(self._messages(), (setting,), self.options.sampling, self.options.max_tokens)
+        options = self.options
+        return Request(self._messages(), (setting,), options.sampling, options.max_tokens, CANDIDATES_SHOWN)
 
     def _messages(self) -> tuple[Message, ...]:
         system = (Message("system", self.options.system),) if self.options.system else ()

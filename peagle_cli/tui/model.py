@@ -3,11 +3,15 @@
 A transcript only grows. Whoever draws it can therefore keep what it drew and look at what came since.
 """
 
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from peagle_cli.text import one_line, printable
-from peagle_cli.trace.events import Changed, DraftBatch, Token
+from peagle_cli.trace.events import Changed, DraftBatch, Event, Sampling, Token, decode, encode
 
 BATCH_BAR = "▏"
 TAB_COLUMNS = 4
@@ -52,6 +56,13 @@ class Span(NamedTuple):
     position: int = -1
 
 
+class Spot(NamedTuple):
+    """A token of a transcript: of its batch, counted from 0, the draft at `place`, or the target's own behind them."""
+
+    batch: int
+    place: int
+
+
 def token_kind(batch: DraftBatch, position: int) -> Kind:
     """What the token at `position` of `batch.tokens` is."""
     if not batch.drafted:
@@ -61,6 +72,8 @@ def token_kind(batch: DraftBatch, position: int) -> Kind:
     return Kind.BONUS if batch.accepted == len(batch.drafted) else Kind.CORRECTION
 
 
+GREEDY = Sampling()
+_DRAFTS = frozenset({Kind.ACCEPTED, Kind.REJECTED, Kind.DISCARDED})
 _LEGEND = (
     ((BATCH_BAR, Kind.BAR), ("one step", Kind.NOTE)),
     (("accepted", Kind.ACCEPTED), (" draft", Kind.NOTE)),
@@ -77,6 +90,8 @@ class Transcript:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.batches: list[int] = []
+        self._recalls: list[Callable[[], Event]] = []
+        self._samplings: list[tuple[int, Sampling]] = []  # from which batch on
         self._reply = -1
         self._column = 0  # of the reply's own text, for tab stops
         self._changes: dict[str, Changed] = {}
@@ -102,9 +117,10 @@ class Transcript:
         """A reply of which nothing but its words is known."""
         self._add(self._with_tab_stops(printable(text)), Kind.PLAIN)
 
-    def begin_reply(self) -> None:
-        """From here on, batches belong to a new reply."""
+    def begin_reply(self, sampling: Sampling = GREEDY) -> None:
+        """From here on, batches belong to a new reply, whose tokens are chosen as `sampling` says."""
         self._reply += 1
+        self._samplings.append((len(self.batches), sampling))
         self._changes.clear()
 
     def add_change(self, changed: Changed) -> None:
@@ -113,12 +129,16 @@ class Transcript:
         if first.old != changed.new:
             self._changes[changed.what] = Changed(changed.lane, changed.what, first.old, changed.new)
 
-    def add_batch(self, batch: DraftBatch) -> None:
-        """One step: its bar, the accepted drafts, the rejected ones where they were drafted, the target's token."""
+    def add_batch(self, batch: DraftBatch, recall: Callable[[], Event] | None = None) -> None:
+        """One step: its bar, the accepted drafts, the rejected ones where they were drafted, the target's token.
+
+        `recall` brings the batch back when it is looked at; without it, the transcript keeps the batch.
+        """
         for changed in self._changes.values():
             self._add(" " + f"── {changed.words} ──".translate(_UNBROKEN), Kind.CHANGE)
         self._changes.clear()
         self.batches.append(len(self.spans))
+        self._recalls.append(recall or partial(_unpacked, zlib.compress(encode(batch), 1)))
         tokens, rejected = batch.tokens, batch.rejected
         if not any(token.text for token in (*tokens, *rejected)):
             return
@@ -138,6 +158,34 @@ class Transcript:
         while behind > begin and self.spans[behind - 1].step < 0:
             behind -= 1
         return range(begin, behind)
+
+    def batch(self, number: int) -> DraftBatch:
+        """A batch as it was added."""
+        batch = self._recalls[number]()
+        assert isinstance(batch, DraftBatch)
+        return batch
+
+    def sampling(self, batch: int) -> Sampling:
+        """How the tokens of a batch were chosen."""
+        reply = bisect_right(self._samplings, batch, key=lambda begin: begin[0]) - 1
+        return self._samplings[reply][1] if reply >= 0 else GREEDY
+
+    def spot_of(self, span: int) -> Spot | None:
+        """The token that a span shows, of a bar the first behind it; None where it shows none."""
+        if self.spans[span].kind is Kind.BAR and span + 1 < len(self.spans):
+            span += 1
+        shown = self.spans[span]
+        if shown.step < 0:
+            return None
+        number = bisect_right(self.batches, span) - 1
+        return Spot(number, shown.position if shown.kind in _DRAFTS else len(self.batch(number).drafted))
+
+    def span_of(self, spot: Spot) -> int | None:
+        """The span that shows a token; None where it adds no text."""
+        for number in self.spans_of(range(spot.batch, spot.batch + 1)):
+            if self.spans[number].step >= 0 and self.spot_of(number) == spot:
+                return number
+        return None
 
     def add_note(self, text: str, kind: Kind = Kind.NOTE) -> None:
         """A remark on its own line, after the reply's text."""
@@ -162,3 +210,7 @@ class Transcript:
             self._column = 0 if char == "\n" else self._column + len(part)
             parts.append(part)
         return "".join(parts)
+
+
+def _unpacked(packed: bytes) -> Event:
+    return decode(zlib.decompress(packed))

@@ -5,6 +5,7 @@ Going forward adds events; going back begins again and adds fewer of them.
 
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from peagle_cli.engine.protocol import LaneSetting
@@ -128,11 +129,11 @@ class Playback:
         if moment.run is not self.run:
             self.run = moment.run
             self._begin(moment.run)
-        event = moment.event
+        event, recall = moment.event, partial(moment.run.__getitem__, moment.place)
         if self.runners:
-            self._lanes[event.lane].add(event)
+            self._lanes[event.lane].add(event, recall)
         elif self.reply is not None:
-            self._add_to_turn(event, self.reply)
+            self._add_to_turn(event, recall, self.reply)
 
     def _begin(self, run: Run) -> None:
         self._lanes = {lane: Runner((start.method, start.depth)) for lane, start in run.started.items()}
@@ -147,15 +148,15 @@ class Playback:
             self.transcript.add_turn("you")
             self.transcript.add_prompt(start.prompt)
         self.transcript.add_turn(self.header.model + (", again" if again else ""))
-        self.transcript.begin_reply()
+        self.transcript.begin_reply(start.sampling)
         self._last_turn = run
 
-    def _add_to_turn(self, event: Event, reply: Reply) -> None:
+    def _add_to_turn(self, event: Event, recall: Callable[[], Event], reply: Reply) -> None:
         reply.add(event)
         self.tally.add(event)
         match event:
             case DraftBatch():
-                self.transcript.add_batch(event)
+                self.transcript.add_batch(event, recall)
             case Changed():
                 self.transcript.add_change(event)
             case Finished():

@@ -3,7 +3,7 @@
 Pure: knows events and requests, no screen and no thread.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -12,10 +12,10 @@ import msgspec
 from peagle_cli.engine.contest import SWEEP_STEPS, Contest, rounds, sweep_requests
 from peagle_cli.engine.protocol import Command, EngineInfo, LaneSetting, Request, Stop
 from peagle_cli.trace.comparison import Report, compare
-from peagle_cli.trace.events import DraftBatch, Event, Finished
+from peagle_cli.trace.events import DraftBatch, Event, Finished, Started
 from peagle_cli.trace.rounds import PLAIN, Round, Setting, name_of
 from peagle_cli.trace.verdict import Speeds
-from peagle_cli.tui.conversation import Reply
+from peagle_cli.tui.conversation import CANDIDATES_SHOWN, Reply
 from peagle_cli.tui.model import Transcript
 
 _WARM_UP_TOKENS = 8
@@ -56,13 +56,15 @@ class Runner:
         """Begin another reply."""
         self.reply = Reply(LaneSetting(self.name, *self.setting))
         self.transcript = Transcript()
-        self.transcript.begin_reply()
 
-    def add(self, event: Event) -> None:
-        """Take in the next event."""
+    def add(self, event: Event, recall: Callable[[], Event] | None = None) -> None:
+        """Take in the next event; `recall` is that of `Transcript.add_batch`."""
         self.reply.add(event)
-        if isinstance(event, DraftBatch):
-            self.transcript.add_batch(event)
+        match event:
+            case Started():
+                self.transcript.begin_reply(event.sampling)
+            case DraftBatch():
+                self.transcript.add_batch(event, recall)
 
 
 class Standing(NamedTuple):
@@ -152,7 +154,7 @@ class Race:
                 yield msgspec.structs.replace(request, max_tokens=min(_WARM_UP_TOKENS, request.max_tokens))
                 first = False
             self._begin(current, request)
-            yield request
+            yield msgspec.structs.replace(request, candidates=max(request.candidates, CANDIDATES_SHOWN))
             self._complete.append(current)
         self._current = None
         self._finish()

@@ -134,7 +134,7 @@ class Talk:
     def _run(self, request: Request, again: str = "") -> None:
         assert self.conversation.info is not None
         self.transcript.add_turn(self.conversation.info.model + again)
-        self.transcript.begin_reply()
+        self.transcript.begin_reply(request.sampling)
         self.paused = False
         self.session.run(request)
 

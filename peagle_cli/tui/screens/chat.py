@@ -29,6 +29,7 @@ from peagle_cli.tui.widgets.completions import Completions
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.header import ChatHeader
+from peagle_cli.tui.widgets.inspector import Inspector
 from peagle_cli.tui.widgets.prompt import Prompt
 from peagle_cli.tui.widgets.search import SearchLine
 from peagle_cli.tui.widgets.side import Side
@@ -49,6 +50,7 @@ class ChatScreen(WordsScreen):
     """Reads the session's updates thirty times a second while there are any to come, and draws what they changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+o", "screen.inspect", "inspect", tooltip="Why each token was kept or not", id="chat.inspect"),
         Binding("f2", "screen.next_method", "method", tooltip="Next method", id="chat.method"),
         Binding("f3", "screen.deepen(-1)", "shallower", tooltip="Draft shallower", id="chat.shallower", group=DEPTH),
         Binding("f4", "screen.deepen(1)", "deeper", tooltip="Draft deeper", id="chat.deeper", group=DEPTH),
@@ -93,6 +95,7 @@ class ChatScreen(WordsScreen):
             yield TranscriptView(id="transcript")
             yield AnswerView(id="answer")
             yield Side(id="side")
+            yield Inspector(id="inspector")
             yield Completions(id="completions")
         yield CourseStrip(id="course")
         yield StatusLine(id="status")
@@ -189,6 +192,10 @@ class ChatScreen(WordsScreen):
     def _looked_at(self, message: CourseStrip.Moved) -> None:
         self._view.show_batches(message.batches)
 
+    @on(TranscriptView.Pressed)
+    def _pressed(self, message: TranscriptView.Pressed) -> None:
+        self.query_one(Inspector).inspect(message.view, message.spot)
+
     # Actions: by key, slash command and palette
 
     def action_deepen(self, by: int) -> None:
@@ -235,6 +242,15 @@ class ChatScreen(WordsScreen):
         self._follow_phase()
         if setting is not None:
             self._change(lambda: self._talk.conversation.adopt(setting))
+
+    def action_inspect(self) -> None:
+        """Look at a token: what drafter and target thought of it, and why it was kept or not."""
+        if self.reading:
+            self.action_view()
+        if self._talk.transcript.batches:
+            self.query_one(Inspector).inspect(self._view)
+        else:
+            self._tell("There is no token to look at yet: ask something first.")
 
     def action_timeline(self) -> None:
         """Go along the timeline."""
@@ -320,7 +336,13 @@ class ChatScreen(WordsScreen):
 
     def action_help(self) -> None:
         """What the screen shows, and its keys."""
-        listed = [*self.BINDINGS, *TranscriptView.BINDINGS, *CourseStrip.BINDINGS, *Prompt.BINDINGS]
+        listed = [
+            *self.BINDINGS,
+            *TranscriptView.BINDINGS,
+            *CourseStrip.BINDINGS,
+            *Inspector.BINDINGS,
+            *Prompt.BINDINGS,
+        ]
         self.app.push_screen(HelpScreen(listed), self._helped)
 
     def _helped(self, tour: bool | None) -> None:

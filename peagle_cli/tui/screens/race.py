@@ -5,6 +5,7 @@ from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
@@ -22,10 +23,12 @@ from peagle_cli.tui.race import PhotoFinish, Race, Stage
 from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
 from peagle_cli.tui.widgets.course import CourseStrip
+from peagle_cli.tui.widgets.inspector import Inspector
 from peagle_cli.tui.widgets.lane import STACKED_BELOW, LanePane, LaneText, lay_out_lanes
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.standings import AdvicePlot, Standings
 from peagle_cli.tui.widgets.status import progress_text
+from peagle_cli.tui.widgets.transcript import TranscriptView
 
 _FRAMES_PER_S = 30
 _FRAMES_PER_FIGURE = 4
@@ -81,6 +84,7 @@ class RaceScreen(Screen[LaneSetting | None]):
         ),
         Binding("n", "again", "again", tooltip="Race again", id="race.again"),
         Binding("a", "adopt", "adopt", tooltip="Go on in the chat with the winner's setting", id="race.adopt"),
+        Binding("i", "inspect", "inspect", tooltip="Why each token was kept or not", id="race.inspect"),
         Binding("t", "timeline", "Along a lane's timeline", show=False, id="race.timeline"),
         Binding("f", "figures", "figures", tooltip="The lanes' timelines and figures", id="race.figures"),
         Binding("r", "rejected", "rejected", tooltip="Show, hide rejected drafts", id="race.rejected"),
@@ -108,6 +112,7 @@ class RaceScreen(Screen[LaneSetting | None]):
         """Header, lanes, what they come to, status, keys."""
         yield RaceHeader(id="header")
         yield Container(id="lanes")
+        yield Inspector(id="inspector")
         with Vertical(id="result"):
             with Horizontal(id="board"):
                 yield Standings(id="standings")
@@ -231,6 +236,16 @@ class RaceScreen(Screen[LaneSetting | None]):
         if self._race and self._race.stage in (Stage.DONE, Stage.MEASURING):
             method, depth = self._race.standings()[0].runner.setting
             self._go(LaneSetting("", method, depth))
+
+    @on(TranscriptView.Pressed)
+    def _pressed(self, message: TranscriptView.Pressed) -> None:
+        self.query_one(Inspector).inspect(message.view, message.spot)
+
+    def action_inspect(self) -> None:
+        """Look at a token of a lane: what drafter and target thought of it, and why it was kept or not."""
+        lanes = [view for view in self.query(LaneText) if view.transcript.batches]
+        if lanes:
+            self.query_one(Inspector).inspect(lanes[-1])
 
     def action_timeline(self) -> None:
         """Go to the first lane's timeline; Tab goes on to the next."""

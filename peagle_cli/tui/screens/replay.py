@@ -15,10 +15,12 @@ from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
 from peagle_cli.tui.screens.help import HelpScreen
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
+from peagle_cli.tui.widgets.inspector import Inspector
 from peagle_cli.tui.widgets.lane import LanePane, LaneText, lay_out_lanes
 from peagle_cli.tui.widgets.replay_header import ReplayHeader
 from peagle_cli.tui.widgets.side import Side
 from peagle_cli.tui.widgets.timeline import Timeline
+from peagle_cli.tui.widgets.transcript import TranscriptView
 
 _FRAMES_PER_S = 30
 _FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
@@ -40,6 +42,7 @@ class ReplayScreen(Screen[None]):
     AUTO_FOCUS = ""  # the keys are the screen's until someone goes to a timeline
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "play, pause", tooltip="Play, pause", id="replay.play"),
+        Binding("i", "inspect", "inspect", tooltip="Why each token was kept or not", id="replay.inspect"),
         Binding("left,comma", "step_back", "back", tooltip="A step back", id="replay.back", group=_STEP),
         Binding("right,full_stop", "step", "step", tooltip="A step on", id="replay.step", group=_STEP),
         Binding("n", "rejection", "next rejection", tooltip="On to the next rejected draft", id="replay.rejection"),
@@ -79,10 +82,12 @@ class ReplayScreen(Screen[None]):
         """As the chat, or as the race, depending on what is replayed; below them the timeline and the clock."""
         yield ReplayHeader(self.playback, id="header")
         yield Figures(id="strip")
-        with Horizontal(id="talk"):
-            yield LaneText(id="transcript")
-            yield Side(id="side")
-        yield Container(id="lanes")
+        with Container(id="stage"):
+            with Horizontal(id="talk"):
+                yield LaneText(id="transcript")
+                yield Side(id="side")
+            yield Container(id="lanes")
+            yield Inspector(id="inspector")
         yield CourseStrip(id="course")
         yield Timeline(self.playback, id="timeline")
         yield Footer()
@@ -172,6 +177,17 @@ class ReplayScreen(Screen[None]):
         elif runner := next(pane.runner for pane in self.query(LanePane) if message.strip in pane.query("*")):
             self.seek(self.playback.track(runner).behind[message.batch])
 
+    @on(TranscriptView.Pressed)
+    def _pressed(self, message: TranscriptView.Pressed) -> None:
+        self._play(False)
+        self.query_one(Inspector).inspect(message.view, message.spot)
+
+    def action_inspect(self) -> None:
+        """Pause, and look at a token: what drafter and target thought of it, and why it was kept or not."""
+        self._play(False)
+        views = self.query(LanePane).first().query(LaneText) if self.playback.runners else self.query("#transcript")
+        self.query_one(Inspector).inspect(views.first(LaneText))
+
     def action_timeline(self) -> None:
         """Go to the timeline, of the first lane in a race; Tab goes on to the next."""
         self.query("LanePane CourseStrip" if self.playback.runners else "#course").first(CourseStrip).focus()
@@ -191,7 +207,7 @@ class ReplayScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The keys."""
-        self.app.push_screen(HelpScreen([*self.BINDINGS, *CourseStrip.BINDINGS], prompt=False))
+        self.app.push_screen(HelpScreen([*self.BINDINGS, *CourseStrip.BINDINGS, *Inspector.BINDINGS], prompt=False))
 
     def action_leave(self) -> None:
         """Leave the timelines; or end the replay."""

@@ -7,6 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -14,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from peagle_cli.tui.layout import Fragment, Layout, Row
-from peagle_cli.tui.model import Kind, Transcript
+from peagle_cli.tui.model import Kind, Spot, Transcript
 from peagle_cli.tui.search import Place, Search
 from peagle_cli.tui.widgets.typed import PassesOnTyping
 
@@ -30,7 +31,8 @@ _HIDDEN: dict[Rejected, frozenset[Kind]] = {
 }
 DEPTH = Binding.Group("depth", compact=True)
 _MATCH, _CURRENT = "match", "current"  # what was searched, and the match that the reader is at
-_BATCH = "batch"  # the batches that are looked at on the timeline
+_BATCH = "batch"  # the batches that are looked at on the timeline, or that of the token being inspected
+_CHOSEN = "chosen"  # the token being inspected
 
 
 class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
@@ -39,8 +41,11 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
     While it has the focus, single letters act on the reply.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"transcript--{kind}" for kind in (*Kind, _MATCH, _CURRENT, _BATCH)}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"transcript--{kind}" for kind in (*Kind, _MATCH, _CURRENT, _BATCH, _CHOSEN)
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("i", "screen.inspect", "inspect", tooltip="Why each token was kept or not", id="watch.inspect"),
         Binding("left_square_bracket", "screen.deepen(-1)", "shallower", key_display="[", id="watch.less", group=DEPTH),
         Binding("right_square_bracket", "screen.deepen(1)", "deeper", key_display="]", id="watch.more", group=DEPTH),
         Binding("m", "screen.next_method", "method", id="watch.method"),
@@ -67,6 +72,14 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
     class Followed(Message):
         """The view began or ceased to follow the transcript's end."""
 
+    class Pressed(Message):
+        """A token was clicked on."""
+
+        def __init__(self, view: "TranscriptView", spot: Spot) -> None:
+            super().__init__()
+            self.view = view
+            self.spot = spot
+
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self.following = True
@@ -77,11 +90,17 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         self._search: Search | None = None
         self._match: int | None = None
         self._looked_at = range(0)  # spans
+        self._chosen: int | None = None  # span
+
+    @property
+    def transcript(self) -> Transcript:
+        """What is shown."""
+        return self._transcript
 
     def show(self, transcript: Transcript) -> None:
         """Show another transcript, from its end."""
         self._transcript = transcript
-        self._looked_at = range(0)
+        self._looked_at, self._chosen = range(0), None
         self.following = True
         self._lay_out()
 
@@ -129,6 +148,7 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         """Mark batches of the transcript, counted from 0, and scroll to them unless they are in view. An empty range
         marks none."""
         self._looked_at = self._transcript.spans_of(batches) if batches else range(0)
+        self._chosen = None
         self._strips.clear()
         self.refresh()
         if not batches:
@@ -137,6 +157,25 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         height = self.scrollable_content_region.height
         if not 0 <= row - self.scroll_offset.y < height:
             self.scroll_to(y=row - height // 3, animate=False, immediate=True)
+
+    def choose(self, spot: Spot) -> None:
+        """Mark a token and its batch, in view."""
+        self.show_batches(range(spot.batch, spot.batch + 1))
+        self._chosen = self._transcript.span_of(spot)
+
+    def on_click(self, event: Click) -> None:
+        """Tell which token was clicked on."""
+        offset = event.get_content_offset(self)
+        number = offset.y + self.scroll_offset.y if offset else len(self._layout.rows)
+        if offset is None or number >= len(self._layout.rows):
+            return
+        end = 0
+        for fragment in self._layout.rows[number]:
+            end += fragment.width
+            if offset.x < end:
+                if spot := self._transcript.spot_of(fragment.span):
+                    self.post_message(self.Pressed(self, spot))
+                return
 
     def watch_rejected(self) -> None:
         """Lay out again with more or fewer of the rejected drafts."""
@@ -226,6 +265,8 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         """By kind; within the batches that are looked at on a ground of their own, with bars that stand out."""
         if fragment.span not in self._looked_at:
             return self._style(fragment.kind)
+        if fragment.span == self._chosen:
+            return self._style(_CHOSEN)
         ground = self._style(_BATCH).background_style
         return self._style(fragment.kind) + (Style(reverse=True) if fragment.kind is Kind.BAR else ground)
 

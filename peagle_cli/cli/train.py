@@ -204,6 +204,34 @@ def evaluate(
         typer.echo(printable("\n\n".join(form(section) for section in evaluation_sections(found))))
 
 
+@train.command()
+def card(
+    run: Annotated[Path, typer.Option(help="Folder of the run that trained the drafter.")],
+    evaluation: Annotated[
+        list[Path] | None,
+        typer.Option(help="What `eval --output json` wrote; again for another engine's.", show_default=False),
+    ] = None,
+    about: Annotated[
+        Path | None, typer.Option(help="Markdown on the data, its sources and licences.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The drafter's folder. Default: the run's `drafter`.", show_default=False)
+    ] = None,
+) -> None:
+    """Write a drafter's README from its run: recipe, time, machine, curves, and how it fares on prompts."""
+    from peagle_cli.cli.train_card import write_card
+    from peagle_cli.train.evaluate import read_evaluations
+
+    try:
+        words = about.read_text(encoding="utf-8") if about else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{about} cannot be read: {error}.", "Name a file of Markdown.") from error
+    found = [one for path in evaluation or [] for one in read_evaluations(path)]
+    folder = out or run / "drafter"
+    write_card(folder, run, found, words)
+    typer.echo(printable(f"The card is {folder / 'README.md'}."))
+
+
 def _first_turns(prompts: Path) -> list[str]:
     """The prompts in a file, of conversations what they begin with."""
     from peagle_cli.prompts import read_prompts

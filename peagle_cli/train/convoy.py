@@ -43,7 +43,8 @@ def accepted_by_depth(
         together = [depth for depth, at in going.items() if at == here]
         draft = context.draft(method, max(together), _GREEDY).ids
         verdict = verify_greedy(draft, first_choices(context.verify(draft)).tolist())
-        reply[here:] = max(reply[here:], [*draft[: verdict.accepted], verdict.bonus], key=len)
+        if here + verdict.accepted >= len(reply):  # no step before this one saw as far
+            reply[here:] = [*draft[: verdict.accepted], verdict.bonus]
         for depth in together:
             accepted[depth].append(min(verdict.accepted, depth))
             places[depth] = here + accepted[depth][-1] + 1

@@ -39,7 +39,8 @@ class _RmsNorm(Function):
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.promote_types(x.dtype, torch.float32))
         inverse = norm.square_().div_(size).add_(eps).rsqrt_()
         ctx.save_for_backward(x, weight, inverse)
-        return (x * inverse.to(x.dtype)).mul_(weight)
+        normed: Tensor = x * inverse.to(x.dtype)
+        return normed.mul_(weight)
 
     @staticmethod
     @once_differentiable
@@ -64,7 +65,8 @@ class _Rotate(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return _turned(grads[0], *ctx.saved_tensors, 1), None, None
+        cos, sin = ctx.saved_tensors
+        return _turned(grads[0], cos, sin, 1), None, None
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor, sign: int) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
+from peagle_cli.engine.torch import hardware
 from peagle_cli.engine.torch.target import Target
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.config import LlamaConfig
@@ -13,6 +14,7 @@ from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.train import checkpoint
 from peagle_cli.train.anchors import point_at_anchors
 from peagle_cli.train.conversations import Conversation, frequent_tokens, read_conversations
+from peagle_cli.train.facts import Facts, save_facts
 from peagle_cli.train.loop import Data, Listener, Run
 from peagle_cli.train.model import Shape, TargetHead, TrainableDrafter
 from peagle_cli.train.settings import Settings
@@ -66,8 +68,32 @@ def open_run(
             load_weights(drafter, start)
         if settings.method == "peagle" and not (start and has_mask_slots(start)):
             point_at_anchors(drafter, training_data.batch(range(SAMPLE)), settings.train_depth - 1)
+    save_facts(_facts(settings, target_folder, drafter, data, training, start, device), folder)
     snapshots = Snapshots(folder, target_folder.name, target, Tokenizer.load(target_folder))
     return Run(folder, settings, drafter, head, training_data, validation_data, snapshots, listener)
+
+
+def _facts(
+    settings: Settings,
+    target_folder: Path,
+    drafter: TrainableDrafter,
+    data: Path,
+    training: list[Conversation],
+    start: Path | None,
+    device: torch.device,
+) -> Facts:
+    return Facts(
+        settings=settings,
+        model=target_folder.name,
+        parameters=sum(parameter.numel() for parameter in drafter.parameters()),
+        data=data.name,
+        conversations=len(training),
+        answer_tokens=sum(len(conversation.answer) for conversation in training),
+        start=f"{start.parent.name}/{start.name}" if start else None,
+        machine=hardware.device_name(device),
+        threads=torch.get_num_threads(),
+        torch=str(torch.__version__),
+    )
 
 
 def _conversations(

@@ -12,14 +12,18 @@ import pytest
 import torch
 from msgspec.structs import replace
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
+from peagle_cli.cli.train import train
 from peagle_cli.engine.protocol import EngineSpec, LaneSetting, Message, Request
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.recording.recording import Recording
+from peagle_cli.text import json_document
 from peagle_cli.trace.events import Finished, Sampling
 from peagle_cli.train import loop
 from peagle_cli.train.disk import save_tensors
+from peagle_cli.train.evaluate import Evaluation
 from peagle_cli.train.log import StepRecord, ValidationRecord, read_log
 from peagle_cli.train.loop import Run
 from peagle_cli.train.settings import End, Settings
@@ -28,6 +32,21 @@ from peagle_cli.train.trainer import open_run
 from tests.train.conftest import CPU
 
 SETTINGS = Settings(method="peagle", layers=2, intermediate=32, draft_vocab=300, depth=4, batch_tokens=256)
+EVALUATION = Evaluation(
+    engine="torch",
+    precision="float32",
+    model="target",
+    drafter="drafter",
+    method="peagle",
+    prompts="mt_bench",
+    depth=3,
+    max_tokens=20,
+    replies=2,
+    tokens=40,
+    drafts=20,
+    mean_acceptance_length=1.5,
+    per_position_acceptance=(0.4, 0.1, 0.0),
+)
 SHORT = replace(SETTINGS, end=End(epochs=2, decay=0.25))
 
 
@@ -93,6 +112,23 @@ def test_a_run_leaves_a_drafter_a_log_and_a_recording(opened: Any, tmp_path: Pat
     recording = Recording.load(tmp_path / "run" / "snapshots.peagle.jsonl")
     assert [run.asked.messages[-1].content for run in recording.runs] == list(PROMPTS) * len(watcher.snapshots)
     assert all(run.whole for run in recording.runs)
+
+
+def test_a_card_tells_what_the_run_was(opened: Any, tmp_path: Path) -> None:
+    opened("run").go()
+    evaluation = tmp_path / "evaluation.json"
+    evaluation.write_text(json_document([EVALUATION, replace(EVALUATION, engine="vllm", mean_acceptance_length=1.515)]))
+    (tmp_path / "about.md").write_text("Written by the target.")
+    arguments = ["--run", tmp_path / "run", "--evaluation", evaluation, "--about", tmp_path / "about.md"]
+    result = CliRunner().invoke(train, ["card", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    card = (tmp_path / "run" / "drafter" / "README.md").read_text()
+    assert "# P-EAGLE drafter for target" in card
+    assert "Written by the target." in card
+    assert "2 layers" in card
+    assert "| 3 | 1.50 | 1.51 | +1.0% | .40 .10 .00 |" in card
+    assert str(tmp_path) not in card
+    assert "<polyline" in (tmp_path / "run" / "drafter" / "training.svg").read_text()
 
 
 def test_an_interrupted_run_ends_as_if_it_had_not_been(opened: Any, tmp_path: Path) -> None:

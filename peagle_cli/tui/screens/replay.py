@@ -82,7 +82,7 @@ class ReplayScreen(Screen[None]):
         """As the chat, or as the race, depending on what is replayed; below them the timeline and the clock."""
         yield ReplayHeader(self.playback, id="header")
         yield Figures(id="strip")
-        with Container(id="stage"):
+        with Container(id="views"):
             with Horizontal(id="talk"):
                 yield LaneText(id="transcript")
                 yield Side(id="side")

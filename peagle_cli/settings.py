@@ -22,7 +22,8 @@ NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What `config.toml` may hold; each name is explained in `peagle chat --help`."""
+    """What `config.toml` may hold; each name is explained in `peagle chat --help`. But for `mouse`, whether the screen
+    heeds the mouse, and `keys`, the screen's keys (`tui/keys.py`): they have no options."""
 
     model: str | None = None
     drafter: tuple[str, ...] = ()
@@ -40,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     device: str | None = None
     engine: str | None = None
     record: bool | None = None
+    mouse: bool | None = None
+    keys: dict[str, Any] = {}
 
 
 def heeded_by(command: str) -> tuple[str, ...]:
@@ -47,7 +50,9 @@ def heeded_by(command: str) -> tuple[str, ...]:
     if command == "chat":
         return Settings.__struct_fields__
     if command == "compare":
-        return (*OPENING, "engine", "record")
+        return (*OPENING, "engine", "record", "theme")
+    if command == "replay":
+        return ("theme",)
     return OPENING if command in ("doctor", "profile") else ()
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from peagle_cli.cli.engine_flags import server_flags
-from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme
+from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme, check_theme
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.validate import MAX_CANDIDATES
 from peagle_cli.errors import BadInputError
@@ -85,6 +85,9 @@ def chat(
     prompt and ends. Options that name a variable can also be set in config.toml (see `peagle locate`).
     """
     on_screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain and output is None
+    check_theme(theme)
+    if candidates and output != "jsonl":
+        raise BadInputError("--candidates is for events.", "Add --output jsonl, or leave it out.")
     resumed = sessions.find(resume) if resume else None
     history = conversation(resumed) if resumed else ()
     if history and history[0].role == "system":

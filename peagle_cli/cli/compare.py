@@ -9,7 +9,7 @@ import typer
 
 from peagle_cli.cli.engine_flags import EngineCommand, server_flags
 from peagle_cli.cli.loading import loading_shown
-from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme
+from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme, check_theme
 from peagle_cli.cli.streams import write, write_event
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.engine.validate import check_lane, check_sampling
@@ -109,6 +109,7 @@ def compare(
     from peagle_cli.profiles import read_profile
     from peagle_cli.prompts import BUILT_IN, Prompt, read_prompts
 
+    check_theme(theme)
     if prompt is not None and prompts is not None:
         raise BadInputError("There is a prompt and a file of prompts.", "Give one of the two.")
     if simulate is not None and output == "jsonl":

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from peagle_cli import themes
 from peagle_cli.engine.protocol import Precision
 
 Model = Annotated[
@@ -48,3 +49,9 @@ Theme = Annotated[
 Record = Annotated[
     bool, typer.Option("--record/--no-record", envvar="PEAGLE_RECORD", help="Keep a recording of the session.")
 ]
+
+
+def check_theme(name: str | None) -> None:
+    """Raise `BadInputError` for a theme that there isn't, also where no screen is opened."""
+    if name is not None:
+        themes.file_of(name)

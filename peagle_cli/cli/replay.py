@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from peagle_cli.cli.options import Theme
+from peagle_cli.cli.options import Theme, check_theme
 from peagle_cli.errors import BadInputError
 from peagle_cli.recording import demos
 from peagle_cli.text import printable
@@ -40,6 +40,7 @@ def replay(
     from peagle_cli.recording.recording import Recording, load_to_show
 
     on_screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain and output is None
+    check_theme(theme)
     longest = math.inf if max_idle is None else max_idle
     load = load_to_show if on_screen else Recording.load
     loaded = load(demos.find(recording)) if recording else None

@@ -13,6 +13,7 @@ from typing import ClassVar, TypeVar
 from rich.console import RenderableType
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 
 from peagle_cli import locations, settings, themes
@@ -24,6 +25,8 @@ from peagle_cli.recording.recording import Recording, load_to_show
 from peagle_cli.text import printable
 from peagle_cli.trace.comparison import Report
 from peagle_cli.tui.commands import invocations
+from peagle_cli.tui.driver import LenientDriver
+from peagle_cli.tui.keys import keymap
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.playback import Playback
 from peagle_cli.tui.screens.chat import ChatScreen
@@ -65,12 +68,15 @@ class PeagleApp(App[Result | PeagleError]):
             self.set_interval(_LOOK_S, self._follow_edits)
 
     def stay(self) -> Result | None:
-        """Run until the user leaves. Returns the result, None for none.
+        """Run until the user leaves, with the keys of the settings. Returns the result, None for none.
 
-        Raises what kept the engine from being opened, `KeyboardInterrupt` after a Ctrl+C before the screen was there
-        to see to it, `SystemExit` when the process was told to end, or the screen failed.
+        Raises `BadInputError` for settings that cannot be used, what kept the engine from being opened,
+        `KeyboardInterrupt` after a Ctrl+C before the screen was there to see to it, `SystemExit` when the process was
+        told to end, or the screen failed.
         """
-        result = self.run()
+        made = settings.read(settings.config_file())
+        self.set_keymap(keymap(made.get("keys", {})))
+        result = self.run(mouse=made.get("mouse", True))
         if isinstance(result, PeagleError):
             raise result
         if self.return_code is None:
@@ -83,6 +89,11 @@ class PeagleApp(App[Result | PeagleError]):
         """End with what went wrong, and with exit code 1 also where the driver failed."""
         self.exit(return_code=EXIT_RUNTIME)
         super().panic(*renderables)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Ours in place of Textual's for a terminal; others stay, as that for a browser."""
+        chosen = super().get_driver_class()
+        return LenientDriver if issubclass(LenientDriver, chosen) else chosen
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every slash command with every argument it can have."""

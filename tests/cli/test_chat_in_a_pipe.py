@@ -252,3 +252,12 @@ def test_drafting_does_not_change_the_text(program: Program) -> None:
     assert "def " in plain
     for method, depth in (("eagle3", 3), ("peagle", 1), ("peagle", 3), ("peagle", 7)):
         assert text("--method", method, "--depth", str(depth)) == plain, f"{method} at depth {depth}"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"), [(("--theme", "mauve"), "mauve"), (("--candidates", "3"), "--candidates")]
+)
+def test_options_without_effect_are_not_ignored(program: Program, options: tuple[str, ...], complaint: str) -> None:
+    done = program.run("chat", "Hello", *options)
+    assert done.returncode == 2
+    assert complaint in done.stderr

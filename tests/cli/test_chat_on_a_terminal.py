@@ -113,3 +113,23 @@ def test_unknown_theme_is_bad_input(program: Program) -> None:
     assert code == 2
     assert "mauve" in text
     assert "Traceback" not in text
+
+
+def test_input_that_is_not_utf8_ends_nothing(program: Program) -> None:
+    with terminal(program, PEAGLE, "replay") as peagle:
+        peagle.expect_exact(ENTER_ALTERNATE_SCREEN)
+        peagle.expect("Enter replays one")
+        os.write(peagle.child_fd, b"caf\xe9 \xff\xfe")
+        peagle.send("q")
+        text, code = read_to_end(peagle)
+    assert code == 0
+    assert "Traceback" not in text
+
+
+def test_keys_in_the_settings_that_cannot_be_used_are_bad_input(program: Program) -> None:
+    program.config.parent.mkdir(parents=True)
+    program.config.write_text('[keys]\n"replay.play" = "n"\n')
+    with terminal(program, PEAGLE, "replay") as peagle:
+        text, code = read_to_end(peagle)
+    assert code == 2
+    assert "replay.play and replay.rejection" in text.replace("\r\n", " ")

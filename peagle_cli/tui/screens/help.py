@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from peagle_cli.tui.commands import COMMANDS
+from peagle_cli.tui.keys import applied
 
 _ABOUT = (
     "A drafter proposes the next tokens, and the model checks them all in one step. What it agrees with is kept, and "
@@ -34,7 +35,7 @@ class HelpScreen(ModalScreen[bool]):
     def __init__(self, bindings: Iterable[BindingType], prompt: bool = True) -> None:
         super().__init__()
         self._prompt = prompt
-        self._listed = list(Binding.make_bindings(bindings))
+        self._listed = list(bindings)
 
     def compose(self) -> ComposeResult:
         """One page that scrolls."""
@@ -52,7 +53,7 @@ class HelpScreen(ModalScreen[bool]):
         """What can be done by key, and all keys that do it."""
         keys: dict[str, list[str]] = {}
         words: dict[str, str] = {}
-        for binding in self._listed:
+        for binding in applied(self._listed, self.app):
             keys.setdefault(binding.action, []).append(self.app.get_key_display(binding))
             words.setdefault(binding.action, binding.tooltip or binding.description)
         return ((" ".join(dict.fromkeys(keys[action])), words[action]) for action in keys)

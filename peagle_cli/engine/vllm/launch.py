@@ -193,14 +193,19 @@ def speculative_config(drafter: Drafter, depth: int, cpu_batch: int | None) -> d
 
 def environment(installation: Installation, tap: str, path: Path) -> dict[str, str]:
     """The variables of a server: P-EAGLE runs on vLLM's first model runner only, so that all are to run on it."""
-    defaults = {"VLLM_NO_USAGE_STATS": "1", "TOKENIZERS_PARALLELISM": "false"}
     ours = {"PEAGLE_TAP": tap, "PYTHONPATH": str(path), "VLLM_USE_V2_MODEL_RUNNER": "0", "HF_HUB_OFFLINE": "1"}
+    return {**defaults(installation), **os.environ, **ours}
+
+
+def defaults(installation: Installation) -> dict[str, str]:
+    """The variables of whatever runs this vLLM, unless a user sets them."""
+    variables = {"VLLM_NO_USAGE_STATS": "1", "TOKENIZERS_PARALLELISM": "false"}
     if installation.cpu:
-        defaults["VLLM_CPU_KVCACHE_SPACE"] = "1"  # GiB
+        variables["VLLM_CPU_KVCACHE_SPACE"] = "1"  # GiB
         openmp = installation.prefix / "lib" / "libiomp5.so"
         if openmp.exists():
-            defaults["LD_PRELOAD"] = str(openmp)
-    return {**defaults, **os.environ, **ours}
+            variables["LD_PRELOAD"] = str(openmp)
+    return variables
 
 
 def package_beside(folder: Path) -> None:
@@ -230,10 +235,10 @@ def _context(plan: Plan) -> int | None:
 
 def _brief(line: str) -> str:
     """A log line without who wrote it and when."""
-    return one_line(re.sub(r"^\([^)]*\) |^(INFO|WARNING|ERROR)\b:? *|\d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\] *", "", line))[
-        :70
-    ]
+    return one_line(_PREFIX.sub("", line))[:70]
 
+
+_PREFIX = re.compile(r"^(\([^)]*\) )?((DEBUG|INFO|WARNING|ERROR)\b:? *)?(\d\d-\d\d \d\d:\d\d:\d\d )?(\[[^]]*\] *)?")
 
 _KNOWN = (
     (r"unrecognized arguments: (.+)", "This vLLM does not know {0}."),

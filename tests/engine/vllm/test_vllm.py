@@ -119,17 +119,25 @@ def test_figures_equal_the_servers_counters(replies: list[list[Event]]) -> None:
         assert [batch.clock_s for batch in steps] == sorted(batch.clock_s for batch in steps)
 
 
-def test_agrees_with_the_embedded_engine(replies: list[list[Event]]) -> None:
+@pytest.fixture(scope="module")
+def embedded() -> TorchEngine:
+    return TorchEngine.open(EngineSpec(dtype="bfloat16", device="cpu"))
+
+
+def test_agrees_with_the_embedded_engine(replies: list[list[Event]], embedded: TorchEngine) -> None:
     """The same text up to rounding ties, and the same acceptance length within 2 %."""
-    embedded = TorchEngine.open(EngineSpec(dtype="bfloat16", device="cpu"))
     theirs = [list(embedded.run(request(prompt, candidates=CANDIDATES))) for prompt in PROMPTS]
+    _agree(replies, theirs)
+
+
+def _agree(replies: list[list[Event]], theirs: list[list[Event]]) -> None:
     for ours, other in zip(replies, theirs, strict=True):
         assert isinstance(ours[0], Started)
         assert isinstance(other[0], Started)
         assert ours[0].prompt_ids == other[0].prompt_ids
         found = check(batches(other), batches(ours), "bfloat16")
         assert found is None or found.verdict == "rounding tie", found
-    alike = [i for i in range(len(PROMPTS)) if said(replies[i]) == said(theirs[i])]
+    alike = [i for i in range(len(replies)) if said(replies[i]) == said(theirs[i])]
     assert alike, "rounding does not part all replies"
     ours_length = _acceptance_length([replies[i] for i in alike])
     assert ours_length == pytest.approx(_acceptance_length([theirs[i] for i in alike]), rel=0.02)
@@ -285,10 +293,12 @@ def test_another_method_is_another_server(opened: Opened, replies: list[list[Eve
     assert said(events)[:12] == said(replies[0])[:12]
 
 
-def test_eagle3_spares_itself_passes(opened: Opened) -> None:
+def test_eagle3_agrees_and_spares_itself_passes(opened: Opened, embedded: TorchEngine) -> None:
     before = counters(opened, "eagle3")
-    events = list(opened.engine.run(request(method="eagle3")))
+    asked = request(method="eagle3", candidates=CANDIDATES)
+    events = list(opened.engine.run(asked))
     assert counted([Metrics(events)]) == counters(opened, "eagle3").since(before)
+    _agree([events], [list(embedded.run(asked))])
     shallow = []
     lane = LaneSetting("chat", "eagle3", 1)
     for event in opened.engine.run(Request((Message("user", PROMPTS[0]),), (lane,), Sampling(), TOKENS)):

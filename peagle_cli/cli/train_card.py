@@ -59,7 +59,8 @@ def _card(facts: "Facts", log: "Sequence[Record]", evaluations: "Sequence[Evalua
 def _recipe(facts: "Facts", log: "Sequence[Record]") -> list[tuple[str, str]]:
     settings, last = facts.settings, log[-1] if log else None
     rows = [
-        ("parameters", f"{facts.parameters / 1e6:.1f} million, {settings.layer_count} layers"),
+        ("parameters", f"{facts.parameters / 1e6:.1f} million"),
+        ("layers", str(settings.layer_count)),
         ("draft vocabulary", f"{settings.draft_vocab:,} tokens"),
         ("trained on", f"{facts.conversations:,} conversations, {facts.answer_tokens:,} answer tokens ({facts.data})"),
         ("started from", facts.start or "the target's own last state and head"),
@@ -72,15 +73,15 @@ def _recipe(facts: "Facts", log: "Sequence[Record]") -> list[tuple[str, str]]:
         ("machine", f"{facts.machine}, {facts.threads} threads, torch {facts.torch}"),
     ]
     if settings.method == "peagle":
-        rows.insert(5, ("drafts that go one mask slot deeper", f"{settings.keep:.0%}"))
+        rows.insert(6, ("drafts that go one mask slot deeper", f"{settings.keep:.0%}"))
     if last:
-        rows.insert(5, ("training", f"{last.seconds / 3600:.1f} hours, {last.step:,} steps, {last.tokens:,} tokens"))
+        rows.insert(6, ("training", f"{last.seconds / 3600:.1f} hours, {last.step:,} steps, {last.tokens:,} tokens"))
     return rows
 
 
 def _progress(log: "Sequence[Record]") -> Section:
     validations = [record for record in log if isinstance(record, ValidationRecord)]
-    chosen = validations[:: max(1, len(validations) // ROWS)]
+    chosen = validations[:: max(1, -(-len(validations) // (ROWS - 1)))]
     if validations and chosen[-1] is not validations[-1]:
         chosen.append(validations[-1])
     depths = list(validations[-1].acceptance_length) if validations else []

@@ -125,7 +125,7 @@ def test_a_card_tells_what_the_run_was(opened: Any, tmp_path: Path) -> None:
     card = (tmp_path / "run" / "drafter" / "README.md").read_text()
     assert "# P-EAGLE drafter for target" in card
     assert "Written by the target." in card
-    assert "2 layers" in card
+    assert "| layers | 2 |" in card
     assert "| 3 | 1.50 | 1.51 | +1.0% | .40 .10 .00 |" in card
     assert str(tmp_path) not in card
     assert "<polyline" in (tmp_path / "run" / "drafter" / "training.svg").read_text()

@@ -185,8 +185,8 @@ class ReplayScreen(Screen[None]):
     def action_inspect(self) -> None:
         """Pause, and look at a token: what drafter and target thought of it, and why it was kept or not."""
         self._play(False)
-        views = self.query(LanePane).first().query(LaneText) if self.playback.runners else self.query("#transcript")
-        self.query_one(Inspector).inspect(views.first(LaneText))
+        lane = self.query(LanePane).last().query_one(LaneText) if self.playback.runners else self._text
+        self.query_one(Inspector).inspect(lane)
 
     def action_timeline(self) -> None:
         """Go to the timeline, of the first lane in a race; Tab goes on to the next."""

@@ -7,8 +7,9 @@ from typing import ClassVar
 from rich.cells import cell_len, set_cell_size
 from textual.binding import Binding, BindingType
 
-from peagle_cli.trace.events import METHOD_NAMES, Candidate, Token
+from peagle_cli.trace.events import Candidate, Token
 from peagle_cli.trace.inspection import Entropy, Inspection, entropy, inspect, places
+from peagle_cli.trace.rounds import name_of
 from peagle_cli.tui.model import Spot
 from peagle_cli.tui.widgets.batches import word_of
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
@@ -152,30 +153,22 @@ class Inspector(Panel, can_focus=True):
         if (seen := self._seen) is None:
             return []
         if self.size.height < _LOW:
-            return [
-                self._title(seen, ", ".join(_costs(seen))),
-                self._step(seen),
-                *self._verdict(seen),
-                *self._opinions(seen, 3),
-            ]
+            return [self._title(seen, _costs(seen)), self._step(seen), *self._verdict(seen), *self._opinions(seen, 3)]
         return [
-            self._title(seen, METHOD_NAMES[seen.batch.method]),
+            self._title(seen, ""),
             self._step(seen),
             [],
             *self._verdict(seen),
             [],
             *self._opinions(seen, _MOST),
             [],
-            *([self.ink(part, "label")] for part in _costs(seen)),
+            *self._whole_costs(seen),
         ]
 
-    def _title(self, seen: Inspection, right: str) -> Pieces:
+    def _title(self, seen: Inspection, costs: str) -> Pieces:
         batch = seen.batch
-        place = f"draft {seen.place + 1} of {len(batch.drafted)}" if seen.place < len(batch.drafted) else "target's own"
-        return self.spread(
-            [self.ink(f"step {batch.step}", "title"), self.ink(f"  {place}", "label")],
-            [self.ink(f"  {right}", "label")],
-        )
+        lane = name_of((batch.method, batch.depth))
+        return self.spread([self.ink(f"{lane}  step {batch.step}", "title")], [self.ink(f"  {costs}", "label")])
 
     def _step(self, seen: Inspection) -> Pieces:
         """All tokens of the step, the one that is looked at in view."""
@@ -200,8 +193,10 @@ class Inspector(Panel, can_focus=True):
         if seen.fate == "rejected" and seen.behind:
             behind = f" {seen.behind} draft{'s' * (seen.behind != 1)} behind it went unseen."
         reason = wrap(seen.reason + behind, max(10, self.size.width), max_lines=4, placeholder=" …")
+        drafted = len(seen.batch.drafted)
+        place = f"draft {seen.place + 1} of {drafted}" if seen.place < drafted else "the target's own"
         word = self.ink(f"{word_of(seen.token)}  {_WORDS[seen.fate]}", _ink_of(seen.fate))
-        return [[word], *([self.ink(line, "value")] for line in reason)]
+        return [self.spread([word], [self.ink(f"  {place}", "label")]), *([self.ink(line, "value")] for line in reason)]
 
     def _opinions(self, seen: Inspection, most: int) -> list[Pieces]:
         """The candidates of drafter and target, side by side, with the models' entropies."""
@@ -221,6 +216,19 @@ class Inspector(Panel, can_focus=True):
             rows.append([self.ink(bits[0].ljust(half + _GAP), "label"), self.ink(bits[1], "label")])
         return rows
 
+    def _whole_costs(self, seen: Inspection) -> list[Pieces]:
+        batch, each = seen.batch, seen.seconds_per_token
+        lines: list[Pieces] = [
+            [
+                self.ink(f"draft {batch.draft_s * 1e3:.1f} ms", "draft"),
+                self.ink(" + ", "label"),
+                self.ink(f"verify {batch.verify_s * 1e3:.1f} ms", "target"),
+            ]
+        ]
+        if each is not None:
+            lines.append([self.ink(f"{each * 1e3:.1f} ms per token", "label")])
+        return lines
+
     def _side(
         self, candidates: Sequence[Candidate], token: Token, own: float | None, cells: int, most: int, ink: str
     ) -> list[Pieces]:
@@ -239,7 +247,7 @@ class Inspector(Panel, can_focus=True):
                     "hero" if each.id == token.id else "value",
                 ),
                 self.ink(" " + bar(each.prob, track), ink),
-                self.ink(f"{each.prob * 100:>{_PERCENT - 1}.0f}%", "hero" if each.id == token.id else "label"),
+                self.ink(_percent(each.prob).rjust(_PERCENT), "hero" if each.id == token.id else "label"),
             ]
             for each in shown
         ]
@@ -249,11 +257,15 @@ def _sides(seen: Inspection) -> tuple[tuple[str, Entropy | None], tuple[str, Ent
     return ("drafter", entropy(seen.drafter)), ("target", entropy(seen.target))
 
 
-def _costs(seen: Inspection) -> list[str]:
-    """What the step cost, altogether and for each token it gave."""
+def _costs(seen: Inspection) -> str:
+    """Milliseconds of drafting and verifying, and what each token cost of them, where there is little room."""
     batch, each = seen.batch, seen.seconds_per_token
-    whole = f"draft {batch.draft_s * 1e3:.1f} + verify {batch.verify_s * 1e3:.1f} ms"
-    return [whole] if each is None else [whole, f"{each * 1e3:.1f} ms per token"]
+    whole = f"{batch.draft_s * 1e3:.1f} + {batch.verify_s * 1e3:.1f} ms"
+    return whole if each is None else f"{whole}, {each * 1e3:.1f} ms per token"
+
+
+def _percent(share: float) -> str:
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def _fate_at(accepted: int, drafted: int, place: int) -> str:

@@ -41,7 +41,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     device: str | None = None
     engine: str | None = None
     record: bool | None = None
-    mouse: bool | None = None
+    mouse: bool = True
     keys: dict[str, Any] = {}
 
 

@@ -15,6 +15,7 @@ from peagle_cli import __version__, settings
 from peagle_cli.cli import streams
 from peagle_cli.cli.chat import chat
 from peagle_cli.cli.compare import CompareCommand, compare
+from peagle_cli.cli.config import config
 from peagle_cli.cli.doctor import doctor
 from peagle_cli.cli.engine_flags import EngineCommand
 from peagle_cli.cli.export import export
@@ -80,6 +81,7 @@ app.command()(export)
 app.command()(doctor)
 app.command()(tap)
 app.command()(locate)
+app.command()(config)
 app.add_typer(train, name="train")
 
 

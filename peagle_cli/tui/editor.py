@@ -30,5 +30,5 @@ def edit(text: str) -> str:
         except (OSError, ValueError) as error:  # no such program; quotes that do not match; no UTF-8
             raise BadInputError(f"The editor {named!r} was of no use: {error}.", "Set VISUAL or EDITOR.") from error
     if done.returncode:
-        raise BadInputError(f"The editor ended with code {done.returncode}; the prompt stays as it was.")
+        raise BadInputError(f"The editor ended with code {done.returncode}; nothing was changed.")
     return edited.removesuffix("\n")

@@ -53,7 +53,7 @@ def heeded_by(command: str) -> tuple[str, ...]:
         return (*OPENING, "engine", "record", "theme")
     if command == "replay":
         return ("theme",)
-    return OPENING if command in ("doctor", "profile") else ()
+    return OPENING if command in ("bench", "doctor", "profile") else ()
 
 
 def config_file() -> Path:

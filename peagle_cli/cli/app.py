@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from peagle_cli import __version__, settings
 from peagle_cli.cli import streams
+from peagle_cli.cli.bench import bench
 from peagle_cli.cli.chat import chat
 from peagle_cli.cli.compare import CompareCommand, compare
 from peagle_cli.cli.config import config
@@ -74,6 +75,7 @@ app = typer.Typer(
 app.command(cls=EngineCommand)(chat)
 app.command(cls=CompareCommand)(compare)
 app.command()(profile)
+app.command()(bench)
 app.add_typer(models, name="models")
 app.command()(sessions)
 app.command()(replay)

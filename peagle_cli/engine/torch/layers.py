@@ -56,8 +56,9 @@ class Span(NamedTuple):
     """Where n new tokens stand: computed once per pass and shared by its layers.
 
     `cos` and `sin` [n, Nq + 2·Nk, D] rotate queries and keys and leave values as they are; the first half of `sin` is
-    negated, so that rotating is x · cos + roll(x, D/2) · sin. `mask` [1, 1, G·n, `keys`] is added to the scores: `keys` is `stop`, rounded up to whole
-    blocks. It has a row more where the last block of queries would otherwise be a single one.
+    negated, so that rotating is x · cos + roll(x, D/2) · sin. `mask` [1, 1, G·n, `keys`] is added to the scores: `keys`
+    is `stop`, rounded up to whole blocks. It has a row more where the last block of queries would otherwise be a single
+    one.
     """
 
     start: int

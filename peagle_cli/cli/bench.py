@@ -1,0 +1,145 @@
+"""`peagle bench`: how fast peagle is on this machine, beside other programs that are installed."""
+
+import contextlib
+import datetime
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from peagle_cli.cli.loading import loading_shown
+from peagle_cli.cli.options import Device, Drafters, Dtype, Model
+from peagle_cli.engine.lanes import starting_lane
+from peagle_cli.engine.protocol import Engine, EngineSpec
+from peagle_cli.text import json_document, printable
+
+if TYPE_CHECKING:
+    from peagle_cli.bench.peers import Lane
+    from peagle_cli.bench.report import Report
+    from peagle_cli.models.progress import OnProgress
+    from peagle_cli.trace.rounds import Setting
+
+
+class Part(StrEnum):
+    """What can be measured: the engine's speed by method and depth, other programs beside it, steps and prompts by
+    context, and the start of the program."""
+
+    SPEED = "speed"
+    PEERS = "peers"
+    STEPS = "steps"
+    START_UP = "start-up"
+
+
+def bench(
+    model: Model = None,
+    drafter: Drafters = None,
+    depth: Annotated[list[int] | None, typer.Option(min=1, help="Tokens to draft per step; again for more.")] = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help="File of prompts: JSON lines with `turns`, or text with one prompt a line.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only so many of the prompts, evenly spread.")] = None,
+    tokens: Annotated[int, typer.Option(min=32, help="Tokens a reply may have.")] = 200,
+    part: Annotated[list[Part] | None, typer.Option(help="What to measure; again for more. Default: all.")] = None,
+    python: Annotated[
+        list[Path] | None, typer.Option(help="Another Python, in which to look for other programs too.")
+    ] = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    output: Annotated[Literal["text", "json"], typer.Option(help="Tables, or one JSON object.")] = "text",
+) -> None:
+    """Measure how fast peagle is on this machine.
+
+    It takes some minutes, in which the machine should have nothing else to do. Other programs that run the same model
+    (llama-cpp-python, transformers, vLLM) are measured on the same prompts where they are installed.
+    """
+    from peagle_cli.bench import report
+    from peagle_cli.engine.open import open_engine
+
+    parts: Sequence[Part] = part or tuple(Part)
+    spec = EngineSpec(model, tuple(drafter or ()), device, dtype)
+    asked = _prompts(prompts, limit)
+    with loading_shown() as on_progress:
+        with contextlib.closing(open_engine(spec, on_progress)) as engine:
+            measured = _measure(engine, spec, parts, asked, depth or (1, 3, 5, 7), tokens, python or (), on_progress)
+        if Part.START_UP in parts:
+            measured = _with_start_up(measured, spec, on_progress)
+    text = json_document(measured) if output == "json" else "\n".join(map(printable, report.lines(measured))) + "\n"
+    sys.stdout.write(text)
+
+
+def _prompts(file: Path | None, limit: int | None) -> list[str]:
+    """First turns, of all prompts or of `limit` of them."""
+    from peagle_cli.prompts import BUILT_IN, read_prompts
+
+    first = [prompt.turns[0] for prompt in read_prompts(file or BUILT_IN)]
+    count = min(limit or len(first), len(first))
+    return [first[i * len(first) // count] for i in range(count)]
+
+
+def _measure(
+    engine: Engine,
+    spec: EngineSpec,
+    parts: Sequence[Part],
+    prompts: Sequence[str],
+    depths: Sequence[int],
+    tokens: int,
+    pythons: Sequence[Path],
+    on_progress: "OnProgress",
+) -> "Report":
+    from peagle_cli.bench import speed, steps
+    from peagle_cli.bench.report import Report, Speed
+    from peagle_cli.trace.rounds import PLAIN
+
+    info = engine.info
+    settings: list[Setting] = [PLAIN]
+    if Part.SPEED in parts:
+        settings += [(m, depth) for m in info.drafters for depth in depths if depth <= info.max_depths[m]]
+    speeds: tuple[Speed, ...] = ()
+    absent: tuple[str, ...] = ()
+    if Part.SPEED in parts or Part.PEERS in parts:
+        others = list(_peers(engine, spec)) if Part.PEERS in parts else []
+        with speed.started(others, (Path(sys.executable), *pythons), on_progress) as (peers, missing):
+            speeds = speed.SpeedTest(engine, settings, peers, prompts, tokens, on_progress).measure()
+            absent = tuple(missing)
+    lane = starting_lane(info, None, None)
+    usual: Setting = (lane.method, lane.depth)
+    in_steps = Part.STEPS in parts
+    return Report(
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        model=info.model,
+        machine=info.machine,
+        versions=info.versions,
+        prompts=len(prompts),
+        tokens=tokens,
+        speeds=speeds,
+        absent=absent,
+        contexts=tuple(steps.by_context(engine, usual, on_progress)) if in_steps else (),
+        context_depth=usual[1],
+        turns=tuple(steps.of_a_chat(engine, usual, on_progress)) if in_steps else (),
+        candidates=steps.with_candidates(engine, usual, on_progress) if in_steps else None,
+    )
+
+
+def _peers(engine: Engine, spec: EngineSpec) -> "Iterator[Lane]":
+    """The programs to look for, each of which runs the engine's model; vLLM with the engine's drafters, too."""
+    from peagle_cli.bench.peers import lanes
+    from peagle_cli.models import store
+
+    folder = store.target_folder(spec.model)
+    drafters = store.drafter_folders(spec.drafters, spec.model)
+    context = min(engine.info.context, 4096)
+    return lanes(folder, store.gguf_file(spec.model), engine.info.machine.threads, context, drafters)
+
+
+def _with_start_up(measured: "Report", spec: EngineSpec, on_progress: "OnProgress") -> "Report":
+    import msgspec
+
+    from peagle_cli.bench import start_up
+
+    named = {"--model": spec.model, "--device": spec.device, "--dtype": spec.dtype}
+    opening = [text for name, value in named.items() if value for text in (name, value)]
+    opening += [text for folder in spec.drafters for text in ("--drafter", folder)]
+    return msgspec.structs.replace(measured, start_up=start_up.measure(opening, on_progress))

@@ -13,7 +13,7 @@ from peagle_cli.engine.vllm.weave import Weaver
 from peagle_cli.errors import PeagleError
 from peagle_cli.trace.events import Changed, Event, Failed, Finished, FinishReason, Method, Started
 
-_GRACE_S = 1.0
+_GRACE_S = 5.0
 """How long the tap may be behind the stream before the stream is read alone."""
 
 _REASONS: dict[str, FinishReason] = {"length": "length", "abort": "cancelled"}

@@ -33,12 +33,12 @@ class Weaver:
         self._streamed = 0
         self._last_s = began_s
         self._complete = False  # the tap has told of the last step
-        self._given_up = 0  # tokens up to which the stream is read alone
+        self._silent = False  # the tap has not told what it should have
 
     @property
     def waits(self) -> bool:
         """Whether the tap is behind the stream."""
-        return self._tapped and (self._streamed > self._done or bool(self._steps))
+        return self._tapped and not self._silent and (self._streamed > self._done or bool(self._steps))
 
     @property
     def complete(self) -> bool:
@@ -51,10 +51,11 @@ class Weaver:
         first = next((work for _, work in self._steps if work.sampled), None)
         if first is not None:
             return self._maker.prefilled + first.prefilled
-        return None if self._tapped and not self._complete else 0
+        return None if self._tapped and not self._silent else 0
 
     def told(self, step: wire.Step, work: wire.Work) -> None:
         """The tap told of a step."""
+        self._silent = False
         self._complete = self._complete or work.finished
         if work.sampled:
             self._steps.append((step, work))
@@ -70,11 +71,10 @@ class Weaver:
 
     def batches(self) -> Iterator[DraftBatch]:
         """The batches that have become certain."""
-        if not self._tapped:
+        self._drop_pieces()
+        if not self._tapped or self._silent:
             yield from self._read_alone(self._streamed)
             return
-        self._drop_pieces()
-        yield from self._read_alone(self._given_up)
         while self._steps:
             step, work = self._steps[0]
             gap = work.position > self._done
@@ -90,10 +90,9 @@ class Weaver:
             self._drop_pieces()
 
     def give_up(self) -> None:
-        """Wait for the tap no longer: what the stream has brought by now comes out as it is."""
+        """Wait for the tap no longer: until it tells of a step again, the stream is read alone."""
         self._steps.clear()
-        self._complete = True
-        self._given_up = self._streamed
+        self._silent = self._complete = True
 
     @property
     def _done(self) -> int:

@@ -32,6 +32,8 @@ COMMANDS = (
     Command("stop", "stop", "end the reply"),
     Command("pause", "pause", "hold the engine between two steps, or let it go on"),
     Command("step", "step", "take one step while paused"),
+    Command("slower", "slow(-1)", "slow motion, fewer steps a second"),
+    Command("faster", "slow(1)", "more steps a second, up to full speed"),
     Command("retry", "retry", "ask the last prompt again"),
     Command("race", "race", "race all drafters on the last prompt"),
     Command("clear", "clear", "begin a new conversation"),

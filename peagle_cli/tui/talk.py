@@ -8,7 +8,7 @@ from peagle_cli.engine.protocol import Command, Message, Pause, Request, Resume,
 from peagle_cli.engine.validate import check_steerable
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress
-from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
+from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished, Started
 from peagle_cli.trace.tally import Tally
 from peagle_cli.tui.conversation import Conversation
 from peagle_cli.tui.lesson import Lesson
@@ -16,11 +16,14 @@ from peagle_cli.tui.model import Kind, Transcript
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
 
+PACES = (1.0, 2.0, 5.0, 10.0)
+"""Steps per second in slow motion."""
+
 
 class Talk:
     """`waiting` is the prompt that is asked as soon as the engine is ready, `loading` how far the engine has come,
-    `paused` whether it is held between two steps, `tally` what all replies in the transcript came to, `lesson` what all
-    replies so far can teach."""
+    `paused` whether it is held between two steps, `pace` how many steps it takes a second in slow motion, `tally` what
+    all replies in the transcript came to, `lesson` what all replies so far can teach."""
 
     def __init__(self, options: ChatOptions) -> None:
         self.session = Session(options.spec, options.record, options.continues)
@@ -28,6 +31,9 @@ class Talk:
         self.waiting: str | None = None
         self.loading: Progress | None = None
         self.paused = False
+        self.pace: float | None = None
+        self._due_s = 0.0  # when slow motion takes the next step
+        self._stepping = False  # that step has been asked for, and has not come
         self.lesson = Lesson("this session")
         self.tally = Tally()
         self.transcript = _new_transcript()
@@ -101,13 +107,37 @@ class Talk:
         if self.phase is Phase.REPLYING and self.conversation.info is not None:
             check_steerable(self.conversation.info)
             self.paused = not self.paused
-            self.session.control(Pause() if self.paused else Resume())
+            self._hold()
 
     def step(self) -> None:
         """Take one step; pauses first, and raises as that does."""
         if not self.paused:
             self.pause()
         self.session.control(Step())
+
+    def slow(self, by: int) -> None:
+        """Go on slower or faster, from the slowest motion up to all that the engine can do.
+
+        Raises `BadInputError` where the engine cannot be held.
+        """
+        if self.conversation.info is not None:
+            check_steerable(self.conversation.info)
+        choices = (*PACES, None)
+        self.pace = choices[min(max(choices.index(self.pace) + by, 0), len(PACES))]
+        self._hold()
+
+    def tick(self, now_s: float) -> None:
+        """Take the next step of slow motion once it is due; `now_s` is any clock's."""
+        moving = self.phase is Phase.REPLYING and not self.paused and not self._stepping
+        if self.pace and moving and now_s >= self._due_s:
+            self._due_s = now_s + 1 / self.pace
+            self._stepping = True
+            self.session.control(Step())
+
+    def _hold(self) -> None:
+        """Hold the engine between steps where it is paused or in slow motion, or let it run."""
+        self._stepping = False
+        self.session.control(Pause() if self.paused or self.pace else Resume())
 
     def clear(self) -> None:
         """Begin a new conversation; a reply that runs is stopped and forgotten."""
@@ -146,7 +176,10 @@ class Talk:
         self.tally.add(event)
         self.lesson.add(event)
         match event:
+            case Started() if self.pace:
+                self._hold()
             case DraftBatch():
+                self._stepping = False
                 self.transcript.add_batch(event)
                 self.obey(self.conversation.follow(event))
             case Changed() if not self.conversation.auto:  # advice is followed too often to be marked

@@ -126,6 +126,7 @@ class ChatScreen(WordsScreen):
 
     def _drain(self) -> None:
         self._frame += 1
+        self._talk.tick(monotonic())
         self.receive(self._talk.session.poll())
         if not self._talk.session.busy:
             self._timer.pause()
@@ -292,6 +293,16 @@ class ChatScreen(WordsScreen):
         """Take one step; pauses first."""
         self._pace(self._talk.step)
 
+    def action_slow(self, by: int) -> None:
+        """Go on slower or faster, down to a step a second."""
+        self._pace(lambda: self._slow(by))
+
+    def _slow(self, by: int) -> None:
+        self._talk.slow(by)
+        pace = self._talk.pace
+        told = f"Slow motion: {pace:g} step{'s' * (pace != 1)} a second." if pace else "As fast as the engine goes."
+        self._tell(told)
+
     def _pace(self, change: Callable[[], None]) -> None:
         try:
             change()
@@ -439,6 +450,7 @@ class ChatScreen(WordsScreen):
                 loading=talk.loading,
                 waiting=talk.waiting is not None,
                 paused=talk.paused,
+                pace=talk.pace,
                 following=self._view.following,
                 typed=self._prompt.text,
             )

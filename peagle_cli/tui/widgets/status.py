@@ -17,12 +17,13 @@ _MEGABYTE = 1e6
 @dataclass(frozen=True)
 class Situation:
     """What the line tells about: `waiting` is a prompt that is asked when the engine is ready, `typed` the prompt's
-    text, `following` whether the transcript's end is in view."""
+    text, `following` whether the transcript's end is in view, `pace` the steps per second of slow motion."""
 
     phase: Phase
     loading: Progress | None = None
     waiting: bool = False
     paused: bool = False
+    pace: float | None = None
     following: bool = True
     typed: str = ""
 
@@ -73,7 +74,8 @@ def status(now: Situation) -> tuple[str, str, str]:
         case Phase.REPLYING if now.paused:
             return "‖ paused", ". takes a step, space goes on", "correction"
         case Phase.REPLYING:
-            return "● replying", "" if now.following else "end: back to the latest", "accepted"
+            slow, hint = (f" in slow motion, {now.pace:g}/s", "> faster, < slower") if now.pace else ("", "")
+            return f"● replying{slow}", hint if now.following else "end: back to the latest", "accepted"
         case Phase.READY:
             return "○ ready", "" if now.following else "end: back to the latest", "label"
 

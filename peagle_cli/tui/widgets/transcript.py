@@ -51,6 +51,8 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         Binding("m", "screen.next_method", "method", id="watch.method"),
         Binding("space", "screen.pause", "pause", key_display="space", id="watch.pause"),
         Binding("full_stop", "screen.step", "step", key_display=".", id="watch.step"),
+        Binding("less_than_sign", "screen.slow(-1)", "Slow motion, slower", show=False, id="watch.slower"),
+        Binding("greater_than_sign", "screen.slow(1)", "Faster", show=False, id="watch.faster"),
         Binding("r", "screen.rejected", "rejected", id="watch.rejected"),
         Binding("v", "screen.view", "answer", tooltip="The answer as it is meant to be read", id="watch.view"),
         Binding("y", "screen.copy('answer')", "Copy the answer", show=False, id="watch.copy"),

@@ -1,5 +1,6 @@
 """`peagle train`: write data with the target, train a drafter on it, try it."""
 
+import contextlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import Device, Dtype, Model
 from peagle_cli.cli.sections import as_markdown, as_text
 from peagle_cli.errors import BadInputError
+from peagle_cli.models.progress import Progress
 from peagle_cli.text import json_document, printable
 from peagle_cli.train.settings import DEPTHS, LAYERS, End, Settings, TrainableMethod
 
@@ -39,33 +41,21 @@ def data(
     Needs no data set. Where vLLM is installed it writes many answers at a time. The same command goes on where it
     was stopped.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
+    from peagle_cli.cli.writing_shown import writing_shown
     from peagle_cli.models.store import target_folder
     from peagle_cli.models.tokenizer import Tokenizer
-    from peagle_cli.train.self_distillation import Amount, write_data
+    from peagle_cli.train.self_distillation import write_data
     from peagle_cli.train.writers import open_writer
 
     given = _first_turns(prompts) if prompts else []
     with loading_shown() as on_progress:
         folder = target_folder(model, on_progress)
-    writer = open_writer(folder)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} tokens, {task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"Writing with {writer.name}", total=tokens, rate="")
-
-        def show(amount: Amount) -> None:
-            speed = bar.tasks[task].speed
-            rate = f"{speed:,.0f} a second" if speed else ""
-            bar.update(task, completed=amount.answer_tokens, rate=rate)
-
-        amount = write_data(out, Tokenizer.load(folder), writer, given, tokens, answer_tokens, show)
+        on_progress(Progress("Opening the writer"))
+        writer = open_writer(folder)
+    with contextlib.closing(writer), writing_shown(writer.name, tokens) as show:
+        amount = write_data(
+            out, Tokenizer.load(folder), writer, given, tokens, answer_tokens, lambda now: show(now.answer_tokens)
+        )
     typer.echo(f"{amount.conversations} conversations with {amount.answer_tokens} answer tokens: {printable(str(out))}")
 
 

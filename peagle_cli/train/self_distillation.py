@@ -4,7 +4,8 @@ A drafter learns to foresee one target, so only what that target says is worth l
 the chat template itself: given the beginning of a user's turn, it goes on as a user would.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.train.conversations import Conversation
 from peagle_cli.train.openings import opening
-from peagle_cli.train.writers import CONTEXT, Order, Writer
+from peagle_cli.train.orders import CONTEXT, Order
+from peagle_cli.train.writers import Writer
 
 PROMPT_TOKENS = 96
 """Longest prompt of the target's own, in tokens."""
@@ -48,22 +50,33 @@ def write_data(
     target's own.
 
     Answers have at most `answer_tokens` tokens. What `path` holds already counts, so the same command goes on where it
-    was stopped. Raises `PeagleError` when the disk does not take it; all whole lines then stand.
+    was stopped: a conversation is kept as soon as it and all before it are there. Raises `PeagleError` when the disk
+    does not take it; all whole lines then stand.
     """
     amount = resume(path)
     on_progress(amount)
     while amount.answer_tokens < tokens:
-        indices = range(amount.conversations, amount.conversations + writer.parallel)
+        # As many as are needed at least, if every answer has its full length: none is written in vain.
+        needed = math.ceil((tokens - amount.answer_tokens) / answer_tokens)
+        indices = range(amount.conversations, amount.conversations + min(writer.parallel, needed))
         turns = _user_turns(tokenizer, writer, prompts, indices)
         orders = list(_answer_orders(tokenizer, turns, indices, answer_tokens))
-        answers = writer.write(orders)
-        conversations = [Conversation(o.ids + answer, len(o.ids)) for o, answer in zip(orders, answers, strict=True)]
-        _append(path, conversations)
-        amount = Amount(
-            amount.conversations + len(conversations), amount.answer_tokens + sum(len(answer) for answer in answers)
-        )
-        on_progress(amount)
+        for order, answer in zip(orders, _in_order(writer.write(orders)), strict=True):
+            _append(path, Conversation(order.ids + answer, len(order.ids)))
+            amount = Amount(amount.conversations + 1, amount.answer_tokens + len(answer))
+            on_progress(amount)
     return amount
+
+
+def _in_order(written: Iterable[tuple[int, list[int]]]) -> Iterator[list[int]]:
+    """Continuations in the order of their indices, each as soon as it can be."""
+    early: dict[int, list[int]] = {}
+    due = 0
+    for index, ids in written:
+        early[index] = ids
+        while due in early:
+            yield early.pop(due)
+            due += 1
 
 
 def resume(path: Path) -> Amount:
@@ -92,7 +105,7 @@ def _user_turns(tokenizer: Tokenizer, writer: Writer, prompts: Sequence[str], in
         Order(tokenizer.encode(begun + opening(index)), PROMPT_TOKENS, PROMPT_TEMPERATURE, seed=2 * index)
         for index in own
     ]
-    written = writer.write(orders) if orders else []
+    written = _in_order(writer.write(orders)) if orders else ()
     texts = [opening(index) + tokenizer.decode(ids) for index, ids in zip(own, written, strict=True)]
     # One that came out empty is begun again as a plain question, so that numbers and lines stay in step.
     return given + [text.strip() if len(text) >= SHORTEST_PROMPT else "Tell me something new." for text in texts]
@@ -105,12 +118,11 @@ def _answer_orders(tokenizer: Tokenizer, turns: Sequence[str], indices: range, a
         yield Order(ids, answer_tokens, temperature, seed=2 * index + 1)
 
 
-def _append(path: Path, conversations: Sequence[Conversation]) -> None:
-    lines = b"".join(msgspec.json.encode(conversation) + b"\n" for conversation in conversations)
+def _append(path: Path, conversation: Conversation) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
-            file.write(lines)
+            file.write(msgspec.json.encode(conversation) + b"\n")
     except OSError as error:
         raise PeagleError(
             f"{path} could not be written: {error.strerror}.", "Make room and run the command again."

@@ -13,10 +13,11 @@ from peagle_cli.train.conversations import Conversation, frequent_tokens
 from peagle_cli.train.loss import SoftTargets
 from peagle_cli.train.model import Shape, TargetHead, TrainableDrafter
 from peagle_cli.train.objectives import backward
+from peagle_cli.train.orders import Order
 from peagle_cli.train.settings import Settings, TrainableMethod
 from peagle_cli.train.start import start_from_target
 from peagle_cli.train.states import default_aux_layers
-from peagle_cli.train.writers import EngineWriter, Order
+from peagle_cli.train.writers import EngineWriter
 from tests import tiny
 
 CPU = torch.device("cpu")
@@ -38,7 +39,8 @@ def conversations(target: Target, target_folder: Path) -> list[Conversation]:
     """Greedy answers to prompts of different lengths."""
     tokenizer = Tokenizer.load(target_folder)
     prompts = [tokenizer.encode(f"Tell me about {' and '.join(['rivers'] * (1 + i % 5))} {i}.") for i in range(80)]
-    answers = EngineWriter(target, tokenizer).write([Order(ids, ANSWER_TOKENS, 0.0, 0) for ids in prompts])
+    written = EngineWriter(target, tokenizer).write([Order(ids, ANSWER_TOKENS, 0.0, 0) for ids in prompts])
+    answers = [ids for _, ids in written]
     return [Conversation(ids + answer, len(ids)) for ids, answer in zip(prompts, answers, strict=True)]
 
 

@@ -40,6 +40,11 @@ class _Found(msgspec.Struct):
     prefix: str = ""
 
 
+def find_any() -> Installation | None:
+    """As `find`, but None where there is none and none is named."""
+    return find() if os.environ.get(PYTHON_VARIABLE) or importlib.util.find_spec("vllm") else None
+
+
 def find() -> Installation:
     """The vLLM of the Python that `PEAGLE_VLLM_PYTHON` names, or of the one that runs peagle.
 

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from peagle_cli.recording.recording import Recording, load_to_show
@@ -19,21 +19,22 @@ SMALLEST_SIZE = (60, 20)
 _WEB_FONT = re.compile(r"@font-face\s*{[^}]*}")
 
 
-def svg_of(path: Path, at_s: float | None = None) -> Iterator[str]:
-    """The screen `at_s` seconds into the replay, None for its end, at the size of the terminal it was recorded on.
+def svg_of(path: Path, at_s: float | None = None, theme: str | None = None, keys: Sequence[str] = ()) -> Iterator[str]:
+    """The screen `at_s` seconds into the replay, None for its end, at the size of the terminal it was recorded on,
+    in a theme, None for the default; after some keys have been pressed there.
 
-    Raises `BadInputError` as `load_to_show` does.
+    Raises `BadInputError` as `load_to_show` does, and for a theme that there isn't.
     """
-    yield asyncio.run(_picture(load_to_show(path), math.inf if at_s is None else at_s))
+    yield asyncio.run(_picture(load_to_show(path), math.inf if at_s is None else at_s, theme, keys))
 
 
-async def _picture(recording: Recording, at_s: float) -> str:
+async def _picture(recording: Recording, at_s: float, theme: str | None, keys: Sequence[str]) -> str:
     size = recording.header.terminal or DEFAULT_SIZE
     columns, rows = (
         min(max(own, smallest), largest)
         for own, smallest, largest in zip(size, SMALLEST_SIZE, LARGEST_SIZE, strict=True)
     )
-    app = ReplayApp(recording, 1.0, math.inf, None)
+    app = ReplayApp(recording, 1.0, math.inf, theme)
     async with app.run_test(size=(columns, rows)) as pilot:
         screen = app.screen
         assert isinstance(screen, ReplayScreen)
@@ -42,4 +43,6 @@ async def _picture(recording: Recording, at_s: float) -> str:
             await pilot.pause(0.01)
         await pilot.pause()  # a race's lanes are mounted,
         await pilot.pause()  # and laid out
+        await pilot.press(*keys)
+        await pilot.pause()
         return _WEB_FONT.sub("", app.export_screenshot()).replace("<text ", '<text xml:space="preserve" ')

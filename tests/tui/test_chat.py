@@ -343,7 +343,7 @@ async def test_every_state_has_a_style_besides_its_colour(monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("ready")
 async def test_helps_and_lists_everything_in_the_palette() -> None:
-    async with chat(size=(120, 70)) as driver:
+    async with chat(size=(120, 100)) as driver:
         await driver.ready()
         await driver.press("f1")
         assert isinstance(driver.app.screen, HelpScreen)

@@ -293,9 +293,13 @@ class ChatScreen(WordsScreen):
         """Take one step; pauses first."""
         self._pace(self._talk.step)
 
-    def action_slow(self, by: int) -> None:
-        """Go on slower or faster, down to a step a second."""
-        self._pace(lambda: self._slow(by))
+    def action_slower(self) -> None:
+        """Go on slower, down to a step a second."""
+        self._pace(lambda: self._slow(-1))
+
+    def action_faster(self) -> None:
+        """Go on faster, up to all that the engine can do."""
+        self._pace(lambda: self._slow(1))
 
     def _slow(self, by: int) -> None:
         self._talk.slow(by)

@@ -14,6 +14,7 @@ from peagle_cli.cli.options import Device, Dtype, Model
 from peagle_cli.cli.sections import as_markdown, as_text
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import Progress
+from peagle_cli.models.served import check_embedded
 from peagle_cli.text import json_document, printable
 from peagle_cli.train.settings import DEPTHS, LAYERS, End, Settings, TrainableMethod
 
@@ -21,6 +22,7 @@ train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_i
 
 _DEFAULTS = Settings(method="peagle")
 _END = _DEFAULTS.end
+_TRAIN_ELSEWHERE = "Its drafters are trained with speculators; docs/training.md says how the two go together."
 _PROMPTS_HELP = "File of prompts: JSON lines with `turns`, or text with one prompt a line."
 
 
@@ -142,6 +144,7 @@ def run(
         segment=segment,
         seed=seed,
     )
+    check_embedded(model, _TRAIN_ELSEWHERE)
     with loading_shown() as on_progress:
         folder = target_folder(model, on_progress)
     with shown(read_log(out / "log.jsonl")) as listener:
@@ -178,6 +181,7 @@ def evaluate(
     for folder in drafter:
         if not folder.is_dir():
             raise BadInputError(f"{folder} is not a folder.", "Name a drafter's folder, such as RUN/drafter.")
+    check_embedded(model, _TRAIN_ELSEWHERE)
     with loading_shown() as on_progress:
         spec = EngineSpec(model=model, drafters=tuple(map(str, drafter)), device=device, dtype=dtype)
         engine = TorchEngine.open(spec, on_progress)

@@ -4,7 +4,7 @@ from peagle_cli.engine.process import Opening as ProcessOpening
 from peagle_cli.engine.protocol import Engine, EngineSpec, Opening
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import OnProgress
-from peagle_cli.models.served import find_served
+from peagle_cli.models.served import check_embedded
 
 EMBEDDED = "torch"
 VLLM = "vllm"
@@ -18,8 +18,7 @@ def start_engine(spec: EngineSpec) -> Opening:
     if spec.engine == EMBEDDED:
         if spec.flags:
             raise BadInputError("Flags behind -- are for vLLM's server.", "Add --engine vllm, or leave them out.")
-        if served := find_served(spec.model):
-            raise BadInputError(f"{served.title} is too large for the embedded engine.", "Add --engine vllm.")
+        check_embedded(spec.model, "Add --engine vllm.")
         return ProcessOpening(spec)
     if spec.dtype == "int4":
         raise BadInputError("4-bit weights are the embedded engine's.", "Leave --dtype out, or --engine.")

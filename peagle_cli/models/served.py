@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from peagle_cli.errors import BadInputError
 from peagle_cli.trace.events import Method
 
 CONTEXT = 32_768
@@ -133,6 +134,12 @@ _MODELS: Iterable[ServedModel] = (
 )
 
 SERVED: dict[str, ServedModel] = {model.name: model for model in _MODELS}
+
+
+def check_embedded(name: str | None, hint: str) -> None:
+    """Raise `BadInputError`, with `hint`, for a model that the embedded engine is not to be asked for."""
+    if served := find_served(name):
+        raise BadInputError(f"{served.title} is too large for the embedded engine.", hint)
 
 
 def find_served(name: str | None) -> ServedModel | None:

@@ -56,9 +56,11 @@ class Load:
 def measure(choice: Choice, spec: EngineSpec, load: Load, on_progress: OnProgress) -> LoadReport:
     """Start a server for each setting, one after the other, and measure it under every load.
 
-    Raises `BadInputError` for a setting that there is no drafter for, `PeagleError` when a server does not start or
-    breaks off.
+    Raises `BadInputError` where there is no setting, or no drafter for one; `PeagleError` when a server does not start,
+    or breaks off.
     """
+    if not load.settings:
+        raise BadInputError(f"No drafter is known for {choice.title}.", "Name one with --drafter.")
     for method, _ in load.settings:
         if method != "none" and method not in choice.drafters:
             raise BadInputError(f"There is no {METHOD_NAMES[method]} drafter.", "Name one with --drafter.")
@@ -74,7 +76,7 @@ def measure(choice: Choice, spec: EngineSpec, load: Load, on_progress: OnProgres
                 measured[setting, concurrency] = _measure(launch, choice.title, load, concurrency, told, on_progress)
         finally:
             launch.close()
-    assert hello is not None, "a load has settings"
+    assert hello is not None, "there are settings"
     return LoadReport(
         engine=ENGINE,
         model=choice.title,

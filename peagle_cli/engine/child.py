@@ -17,8 +17,8 @@ from peagle_cli.engine.logs import log_says, new_log
 _THREADS = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2000"}
 """Idle threads yield the cores, to the screen among others; but within a step they first wait awake, for about as long
 as it takes until the next product (a tenth of a millisecond), since being woken for each of a hundred products can
-double a step's time. Waiting awake for longer costs more than it saves: on a busy machine it uses up the thread's share,
-and the other thread then waits a whole time slice for it."""
+double a step's time. Waiting awake for longer would use up the thread's share of a busy machine, and the other thread
+would then wait a whole time slice for it."""
 
 
 class Child:

@@ -30,11 +30,11 @@ async def test_tokens_of_a_paused_reply_can_be_inspected_with_their_candidates()
     async with chat(prompt="Hello", max_tokens=3000) as driver:
         await driver.replying(steps=4)
         await driver.press("space", "i")
-        await driver.pilot.pause()
         inspector = driver.screen.query_one(Inspector)
+        await driver.until(lambda: inspector.seen is not None)
         assert inspector.seen is not None and inspector.seen.target
-        assert driver.says("entropy")
+        await driver.until(lambda: driver.says("entropy"))
         await driver.press("escape")
-        assert driver.view.has_focus
+        await driver.until(lambda: driver.view.has_focus)
         await driver.press("escape")
         await driver.ready()

@@ -25,7 +25,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 _POST = "vLLM and AWS, “P-EAGLE” (13 March 2026)"
-_PAPER = "P-EAGLE paper (arXiv 2602.01469)"
+_PAPER = "the P-EAGLE paper (arXiv 2602.01469)"
 _CONCURRENCY = (1, 2, 4, 8, 16, 32, 64)
 
 

@@ -4,9 +4,9 @@ Named to a server by `--scheduler-cls peagle_cli.engine.vllm.tap.TapScheduler` (
 `--async-scheduling`, where drafts are not known to the scheduler and orders are refused). `PEAGLE_TAP` says where it
 listens: `ipc:///a/folder/of/your/own`, or `tcp://address:port`, which opens it to whoever reaches that address.
 
-It adds nothing to what is scheduled, so that replies are those of a server without it. Without a listener
-nothing is put together; for a slow one, steps are dropped and never waited for. A mistake in here, such as an unforeseen
-change in vLLM, turns the tap off and leaves the server running.
+It adds nothing to what is scheduled: replies are those of a server without it. Without a listener nothing is put
+together; for a slow one, steps are dropped and never waited for. A mistake in here, such as an unforeseen change in
+vLLM, turns the tap off and leaves the server running.
 """
 
 import logging

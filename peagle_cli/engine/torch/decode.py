@@ -15,8 +15,6 @@ from peagle_cli.engine.torch.verify import Verdict, verify_greedy, verify_sample
 from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.trace.events import DraftBatch, FinishReason, Method, Sampling, TargetView, Token
 
-AS_TRAINED = Sampling(temperature=1.0)
-
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -117,11 +115,14 @@ class Lane:
         if self._sampling.temperature == 0:
             return verify_greedy(ids, first_choices(logits).tolist())
         q = draft.q_over_target(logits.shape[-1]) if draft else None
-        return verify_sampled(ids, lambda i: self._distribution(logits[i]), q, self._generator)
+        return verify_sampled(ids, lambda i: probabilities(logits[i], self._sampling), q, self._generator)
 
-    def _distribution(self, logits: Tensor) -> Tensor:
-        """What the target chooses from at one position, [V]; in greedy decoding, what it would at temperature 1."""
-        return probabilities(logits, self._sampling if self._sampling.temperature else AS_TRAINED)
+    def _distributions(self, logits: Tensor) -> Tensor:
+        """What the target chooses from at each position of `logits` [n, V]; in greedy decoding, what it would at
+        temperature 1."""
+        if self._sampling.temperature == 0:
+            return logits.float().softmax(dim=-1)
+        return torch.stack([probabilities(row, self._sampling) for row in logits])
 
     def _emit(self, tokens: list[int]) -> int:
         """Add `tokens` to the reply, up to and including the one that ends it; returns how many."""
@@ -150,7 +151,7 @@ class Lane:
         bonus = Token(work.verdict.bonus, self._stream.push(work.verdict.bonus))
         target: tuple[TargetView, ...] = ()
         if self._opinions:
-            probs = torch.stack([self._distribution(row) for row in work.logits])
+            probs = self._distributions(work.logits)
             target = self._opinions.of_target(work.drafted, probs, work.verdict.thresholds)
             bonus = self._opinions.add([bonus], probs[accepted : accepted + 1])[0]
             if work.draft:

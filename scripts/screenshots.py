@@ -26,7 +26,9 @@ def main(folder: Path) -> None:
     """Write the pictures into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     chat, race = demos.find(CHAT), demos.find(RACE)
-    pictures = {f"theme-{theme}": svg_of(chat, CHAT_S, theme) for theme in themes.available()}
+    # The default theme is the one of all other pictures.
+    worn = [theme for theme in themes.available() if theme != themes.DEFAULT]
+    pictures = {f"theme-{theme}": svg_of(chat, CHAT_S, theme) for theme in worn}
     pictures |= {state: svg_of(chat, CHAT_S, keys=keys) for state, keys in STATES.items()}
     pictures |= {"replay": svg_of(chat, CHAT_S), "race": svg_of(race)}
     for name, picture in pictures.items():

@@ -8,6 +8,7 @@ from peagle_cli.cli.loading import loading_shown
 from peagle_cli.errors import PeagleError
 from peagle_cli.text import printable
 from peagle_cli.trace.events import METHOD_NAMES
+from peagle_cli.trace.rounds import name_of
 
 models = typer.Typer(help="List, fetch and find models.", no_args_is_help=True)
 
@@ -41,16 +42,16 @@ def list_models() -> None:
         size = f"{preset.source.size / 1e6:.0f} MB"
         table.add_row(preset.name, "any", size, "–", _here(preset.name), drafters)
     for model in SERVED.values():
-        drafters = ", ".join(f"{METHOD_NAMES[head.method]} {head.depth}" for head in model.heads)
+        drafters = ", ".join(name_of((drafter.method, drafter.depth)) for drafter in model.drafters)
         size, memory = f"{model.download / 1e9:.0f} GB", f"{need_of(model).total / 1e9:.0f} GB"
         table.add_row(model.name, "vllm", size, memory, _here(model.name), drafters)
     console.print(table)
     console.print()
     for model in SERVED.values():
         console.print(f"{model.title}: {model.repository}, {need_of(model).text}")
-        for head in model.heads:
-            told = f"{head.weights / 1e9:.2g} GB, {head.weights_from}"
-            console.print(f"  {METHOD_NAMES[head.method]}: {head.repository}, depth {head.depth} ({told})")
+        for drafter in model.drafters:
+            told = f"{drafter.weights / 1e9:.2g} GB, {drafter.weights_from}"
+            console.print(f"  {METHOD_NAMES[drafter.method]}: {drafter.repository}, depth {drafter.depth} ({told})")
 
 
 def _here(name: str) -> str:

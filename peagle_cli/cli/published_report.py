@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from peagle_cli.cli.sections import Section, number
 from peagle_cli.models.published import Published, published_on
 from peagle_cli.trace.events import METHOD_NAMES, Method
+from peagle_cli.trace.rounds import name_of
 
 
 def published_sections(model: str) -> Iterator[Section]:
@@ -52,10 +53,10 @@ def _acceptance(published: Published, where: str) -> Section:
         (benchmark, *(number(lengths.get(method, {}).get(depth), ".2f") for method, depth in columns))
         for benchmark, lengths in published.acceptance_lengths.items()
     ]
-    header = ("benchmark", *(f"{METHOD_NAMES[method]} {depth}" for method, depth in columns))
+    header = ("benchmark", *map(name_of, columns))
     return Section(f"Acceptance length, {where}", header, rows)
 
 
 def _at(published: Published, method: Method) -> str:
     depth = published.at_depths.get(method)
-    return METHOD_NAMES[method] if depth is None else f"{METHOD_NAMES[method]} {depth}"
+    return METHOD_NAMES[method] if depth is None else name_of((method, depth))

@@ -14,8 +14,8 @@ CONTEXT = 32_768
 """Tokens that a server keeps room for, as in the launch lines on the model pages."""
 
 
-class Head(msgspec.Struct, frozen=True):
-    """A published drafter: `repository` on the Hugging Face hub, and the `depth` that its makers recommend.
+class PublishedDrafter(msgspec.Struct, frozen=True):
+    """`repository` on the Hugging Face hub, and the `depth` that its makers recommend.
 
     `weights` are its bytes in bfloat16, and `weights_from` says where that number is from.
     """
@@ -43,13 +43,13 @@ class ServedModel(msgspec.Struct, frozen=True):
     kv_heads: int
     head_dim: int
     cache_bytes: int
-    heads: tuple[Head, ...]
+    drafters: tuple[PublishedDrafter, ...]
     gpu_flags: tuple[str, ...]
 
     @property
     def download(self) -> int:
         """Bytes to fetch: the target and its drafters."""
-        return self.weights + sum(head.weights for head in self.heads)
+        return self.weights + sum(drafter.weights for drafter in self.drafters)
 
     def cache(self, tokens: int) -> int:
         """Bytes of keys and values for a context of `tokens`, as if every layer kept all of it.
@@ -74,9 +74,11 @@ _MODELS: Iterable[ServedModel] = (
         kv_heads=8,
         head_dim=64,
         cache_bytes=1,
-        heads=(
-            Head("peagle", "amazon/GPT-OSS-20B-P-EAGLE", 7, 3_600_000_000, "1.8 billion parameters on its page"),
-            Head("eagle3", "RedHatAI/gpt-oss-20b-speculator.eagle3", 3, 1_800_000_000, _BY_SHAPE),
+        drafters=(
+            PublishedDrafter(
+                "peagle", "amazon/GPT-OSS-20B-P-EAGLE", 7, 3_600_000_000, "1.8 billion parameters on its page"
+            ),
+            PublishedDrafter("eagle3", "RedHatAI/gpt-oss-20b-speculator.eagle3", 3, 1_800_000_000, _BY_SHAPE),
         ),
         gpu_flags=_POST_FLAGS,
     ),
@@ -89,9 +91,11 @@ _MODELS: Iterable[ServedModel] = (
         kv_heads=8,
         head_dim=64,
         cache_bytes=1,
-        heads=(
-            Head("peagle", "amazon/gpt-oss-120b-p-eagle", 5, 3_400_000_000, "1.7 billion parameters on its page"),
-            Head("eagle3", "RedHatAI/gpt-oss-120b-speculator.eagle3", 5, 1_800_000_000, _BY_SHAPE),
+        drafters=(
+            PublishedDrafter(
+                "peagle", "amazon/gpt-oss-120b-p-eagle", 5, 3_400_000_000, "1.7 billion parameters on its page"
+            ),
+            PublishedDrafter("eagle3", "RedHatAI/gpt-oss-120b-speculator.eagle3", 5, 1_800_000_000, _BY_SHAPE),
         ),
         gpu_flags=_POST_FLAGS,
     ),
@@ -104,9 +108,9 @@ _MODELS: Iterable[ServedModel] = (
         kv_heads=4,
         head_dim=128,
         cache_bytes=2,
-        heads=(
-            Head("peagle", "amazon/Qwen3-Coder-30B-A3B-Instruct-P-EAGLE", 5, 2_000_000_000, _BY_SHAPE),
-            Head(
+        drafters=(
+            PublishedDrafter("peagle", "amazon/Qwen3-Coder-30B-A3B-Instruct-P-EAGLE", 5, 2_000_000_000, _BY_SHAPE),
+            PublishedDrafter(
                 "eagle3",
                 "JinnP/SGLang-EAGLE3-Qwen3-Coder-30B-A3B-Instruct",
                 5,
@@ -125,9 +129,9 @@ _MODELS: Iterable[ServedModel] = (
         kv_heads=8,
         head_dim=128,
         cache_bytes=2,
-        heads=(
-            Head("peagle", "RedHatAI/Qwen3-8B-speculator.peagle", 7, 3_200_000_000, _BY_SHAPE),
-            Head("eagle3", "RedHatAI/Qwen3-8B-speculator.eagle3", 3, 2_000_000_000, _BY_SHAPE),
+        drafters=(
+            PublishedDrafter("peagle", "RedHatAI/Qwen3-8B-speculator.peagle", 7, 3_200_000_000, _BY_SHAPE),
+            PublishedDrafter("eagle3", "RedHatAI/Qwen3-8B-speculator.eagle3", 3, 2_000_000_000, _BY_SHAPE),
         ),
         gpu_flags=("--no-enable-prefix-caching",),
     ),

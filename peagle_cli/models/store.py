@@ -51,7 +51,7 @@ def drafter_folders(
     if drafters:
         return tuple(_named_folder(drafter, on_progress) for drafter in drafters)
     if served := find_served(model):
-        return tuple(hub.snapshot(head.repository, on_progress) for head in served.heads)
+        return tuple(hub.snapshot(drafter.repository, on_progress) for drafter in served.drafters)
     preset = find_preset(model)
     return preset.drafters if preset else ()
 

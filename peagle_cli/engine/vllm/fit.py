@@ -44,7 +44,7 @@ def need_of(model: ServedModel, flags: Sequence[str] = ()) -> Need:
     """What `model` needs with these flags of vLLM."""
     asked = value_of(flags, "--max-model-len") or ""
     context = int(asked) if asked.isdecimal() else CONTEXT
-    drafter = max((head.weights for head in model.heads), default=0)
+    drafter = max((drafter.weights for drafter in model.drafters), default=0)
     return Need(model.weights, drafter, model.cache(context), RUNTIME, context)
 
 

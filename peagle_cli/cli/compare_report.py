@@ -1,14 +1,23 @@
 """A comparison's report as text, Markdown, CSV or JSON."""
 
-import csv
-import io
 from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
 from peagle_cli.cli.published_report import published_sections
-from peagle_cli.cli.sections import NONE, Section, as_markdown, as_text, number
+from peagle_cli.cli.sections import (
+    NONE,
+    Section,
+    as_csv,
+    as_markdown,
+    as_text,
+    begin_plot,
+    machine_cells,
+    machine_line,
+    number,
+    plotted,
+)
 from peagle_cli.models.published import published_on
 from peagle_cli.text import json_document, printable
 from peagle_cli.trace.advice import Advice, Check, Prediction
@@ -38,16 +47,6 @@ def render(report: Report, output: Literal["table", "markdown", "csv", "json"]) 
             return printable(_as_table(report)) + "\n"
 
 
-def machine_line(report: Report) -> str:
-    """What ran, on what, and how: every report carries it."""
-    machine = report.machine
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    return (
-        f"{report.model} · {report.engine} on {machine.device} ({machine.name}, {machine.threads} threads), "
-        f"{machine.precision} · {versions}"
-    )
-
-
 def _conditions(report: Report) -> str:
     times = f", {report.repeats} times each" if report.repeats > 1 else ""
     plural = "s" if report.prompts > 1 else ""
@@ -56,7 +55,8 @@ def _conditions(report: Report) -> str:
 
 
 def _head(report: Report) -> tuple[str, str, str]:
-    return machine_line(report), _conditions(report), _simulated_line(report)
+    machine = machine_line(report.model, report.engine, report.machine, report.versions)
+    return machine, _conditions(report), _simulated_line(report)
 
 
 def _simulated_line(report: Report) -> str:
@@ -238,32 +238,24 @@ def _as_markdown(report: Report) -> str:
 
 
 def _as_csv(report: Report) -> str:
-    machine = report.machine
     positions = max((lane.depth for lane in report.lanes), default=0)
-    text = io.StringIO()
-    writer: csv.DictWriter[str] | None = None
-    for lane in report.lanes:
-        figures = msgspec.to_builtins(lane)
-        rates, quartiles = lane.per_position_acceptance, lane.tokens_per_second_quartiles or ("", "")
-        for nested in _NESTED:
-            del figures[nested]
-        row = figures | {
-            "tokens_per_second_quartile_1": quartiles[0],
-            "tokens_per_second_quartile_3": quartiles[1],
-            **{f"accepted_up_to_{i + 1}": rates[i] if i < len(rates) else "" for i in range(positions)},
-            **(msgspec.to_builtins(lane.memory) if lane.memory else dict.fromkeys(Memory.__struct_fields__, "")),
-            "lossless": report.lossless.verdict,
-            "simulated_on": report.simulated.machine.name if report.simulated else "",
-            "model": report.model,
-            "engine": report.engine,
-            **msgspec.to_builtins(machine),
-            "versions": " ".join(f"{name}={version}" for name, version in report.versions.items()),
-        }
-        if writer is None:
-            writer = csv.DictWriter(text, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
-    return text.getvalue()
+    conditions = {
+        "lossless": report.lossless.verdict,
+        "simulated_on": report.simulated.machine.name if report.simulated else "",
+        **machine_cells(report.model, report.engine, report.machine, report.versions),
+    }
+    return as_csv([{**_csv_row(lane, positions), **conditions} for lane in report.lanes])
+
+
+def _csv_row(lane: LaneReport, positions: int) -> dict[str, object]:
+    rates, quartiles = lane.per_position_acceptance, lane.tokens_per_second_quartiles or ("", "")
+    return {
+        **{name: value for name, value in msgspec.to_builtins(lane).items() if name not in _NESTED},
+        "tokens_per_second_quartile_1": quartiles[0],
+        "tokens_per_second_quartile_3": quartiles[1],
+        **{f"accepted_up_to_{i + 1}": rates[i] if i < len(rates) else "" for i in range(positions)},
+        **(msgspec.to_builtins(lane.memory) if lane.memory else dict.fromkeys(Memory.__struct_fields__, "")),
+    }
 
 
 def _plot(report: Report) -> str:
@@ -276,11 +268,8 @@ def _plot(report: Report) -> str:
     methods = [method for method in METHOD_NAMES if any(p.method == method for p in advice.predictions[1:])]
     if not methods:
         return ""
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.plotsize(*PLOT_SIZE)
     how = "simulated" if report.simulated else "measured"
-    plotext.title(f"tokens/s by depth: predicted (curves) and {how} (letters)")
+    begin_plot(f"tokens/s by depth: predicted (curves) and {how} (letters)", *PLOT_SIZE)
     for method in methods:
         curve = [p for p in advice.predictions if p.method in ("none", method)]
         letter = METHOD_NAMES[method][0]
@@ -293,8 +282,7 @@ def _plot(report: Report) -> str:
             label=f"{METHOD_NAMES[method]}, {how}",
         )
     plotext.xticks([p.depth for p in curve])
-    plot: str = plotext.uncolorize(plotext.build())
-    return "\n".join(line.rstrip() for line in plot.splitlines())
+    return plotted()
 
 
 def _milliseconds(seconds: float | None) -> str:

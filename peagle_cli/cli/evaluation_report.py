@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from peagle_cli.cli.sections import Section, number
+from peagle_cli.cli.sections import BY_POSITION, Section, number, shares
 from peagle_cli.trace.events import METHOD_NAMES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def evaluation_sections(evaluations: "Sequence[Evaluation]") -> list[Section]:
             header += (f"in {engines[1]}", "difference")
         title = f"{METHOD_NAMES[method]} on {prompts} ({rows[0].replies} prompts)"
         cells = [_row(one, other, len(header)) for one, other in pairs]
-        sections.append(Section(title, (*header, "accepted at position 1, 2, …"), cells))
+        sections.append(Section(title, (*header, BY_POSITION), cells))
     return sections
 
 
@@ -36,4 +36,4 @@ def _row(one: "Evaluation", other: "Evaluation | None", width: int) -> tuple[str
     if width > len(cells):
         theirs = other.mean_acceptance_length if other else None
         cells += [number(theirs, ".2f"), number(theirs / mine - 1 if theirs and mine else None, "+.1%")]
-    return (*cells, " ".join(f"{share:.2f}".removeprefix("0") for share in one.per_position_acceptance))
+    return (*cells, shares(one.per_position_acceptance))

@@ -1,14 +1,22 @@
 """The report of a server under load: a table, JSON, CSV, Markdown, and a plot in characters."""
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from peagle_cli.cli.published_report import published_sections
-from peagle_cli.cli.sections import Section, as_markdown, as_text, number
+from peagle_cli.cli.sections import (
+    Section,
+    as_csv,
+    as_markdown,
+    as_text,
+    begin_plot,
+    machine_cells,
+    machine_line,
+    number,
+    plotted,
+)
 from peagle_cli.models.published import published_on
 from peagle_cli.text import json_document, printable
 from peagle_cli.trace.load import LoadPoint, LoadRatio, LoadReport
@@ -32,12 +40,9 @@ def render(report: LoadReport, output: Literal["table", "markdown", "csv", "json
 
 
 def _head(report: LoadReport) -> tuple[str, str]:
-    machine = report.machine
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     plural = "s" if report.prompts > 1 else ""
     return (
-        f"{report.model} · {report.engine} on {machine.device} ({machine.name}, {machine.threads} threads), "
-        f"{machine.precision} · {versions}",
+        machine_line(report.model, report.engine, report.machine, report.versions),
         f"{report.prompts} prompt{plural}, {report.repeats} windows each, {report.max_tokens} tokens at most, "
         f"temperature {report.sampling.temperature:g}; one server at a time, started for its depth",
     )
@@ -104,21 +109,17 @@ def _ratio(ratio: LoadRatio | None) -> str:
 
 
 def _as_csv(report: LoadReport) -> str:
-    text = io.StringIO()
     deepest = max(point.depth for point in report.points)
-    writer: csv.DictWriter[str] | None = None
-    for point in report.points:
-        row = msgspec.to_builtins(point)
-        rates, low_and_high = row.pop("per_position_acceptance"), row.pop("tokens_per_second_range")
-        row |= dict(zip(("tokens_per_second_least", "tokens_per_second_greatest"), low_and_high, strict=True))
-        row |= {f"accepted_up_to_{i + 1}": rates[i] if i < len(rates) else "" for i in range(deepest)}
-        row |= {"model": report.model, **msgspec.to_builtins(report.machine)}
-        row["versions"] = " ".join(f"{name}={version}" for name, version in report.versions.items())
-        if writer is None:
-            writer = csv.DictWriter(text, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
-    return text.getvalue()
+    machine = machine_cells(report.model, report.engine, report.machine, report.versions)
+    return as_csv([{**_csv_row(point, deepest), **machine} for point in report.points])
+
+
+def _csv_row(point: LoadPoint, deepest: int) -> dict[str, object]:
+    cells = msgspec.to_builtins(point)
+    rates, (least, greatest) = cells.pop("per_position_acceptance"), cells.pop("tokens_per_second_range")
+    cells |= {"tokens_per_second_least": least, "tokens_per_second_greatest": greatest}
+    cells |= {f"accepted_up_to_{i + 1}": rates[i] if i < len(rates) else "" for i in range(deepest)}
+    return dict(cells)
 
 
 def _plot(report: LoadReport) -> str:
@@ -128,10 +129,7 @@ def _plot(report: LoadReport) -> str:
     loads = list(dict.fromkeys(point.concurrency for point in report.points))
     if len(loads) < 2:
         return ""
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.plotsize(*PLOT_SIZE)
-    plotext.title("tokens/s by requests at once")
+    begin_plot("tokens/s by requests at once", *PLOT_SIZE)
     names = list(dict.fromkeys(point.name for point in report.points))
     for letter, name in zip("abcdefghijklmnopqrstuvwxyz", names, strict=False):
         points = [point for point in report.points if point.name == name]
@@ -139,5 +137,4 @@ def _plot(report: LoadReport) -> str:
         plotext.plot(x, y, marker="braille")
         plotext.scatter(x, y, marker=letter, label=name)
     plotext.xticks(loads)
-    plot: str = plotext.uncolorize(plotext.build())
-    return "\n".join(line.rstrip() for line in plot.splitlines())
+    return plotted()

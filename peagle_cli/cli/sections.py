@@ -1,9 +1,18 @@
-"""Tables of reports, as text and as Markdown."""
+"""What reports are made of: a line on what was measured, tables as text, Markdown and CSV, and plots in characters."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from peagle_cli.trace.events import Machine
 
 NONE = "–"
+
+BY_POSITION = "accepted at position 1, 2, …"
+"""The header of a column of `shares`."""
 
 
 class Section(NamedTuple):
@@ -31,9 +40,57 @@ def as_markdown(section: Section) -> str:
     return "\n".join(lines)
 
 
+def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    """A line for each row, below one of names; all rows have the same ones."""
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return text.getvalue()
+
+
+def machine_line(model: str, engine: str, machine: Machine, versions: Mapping[str, str]) -> str:
+    """What ran, on what, and how: every report carries it."""
+    named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"{model} · {engine} on {machine.device} ({machine.name}, {machine.threads} threads), "
+        f"{machine.precision} · {named}"
+    )
+
+
+def machine_cells(model: str, engine: str, machine: Machine, versions: Mapping[str, str]) -> dict[str, Any]:
+    """The same for a row of CSV."""
+    named = " ".join(f"{name}={version}" for name, version in versions.items())
+    return {"model": model, "engine": engine, **msgspec.to_builtins(machine), "versions": named}
+
+
+def begin_plot(title: str, columns: int, rows: int) -> None:
+    """Let what plotext draws from now on be a plot of this size."""
+    import plotext
+
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(columns, rows)
+    plotext.title(title)
+
+
+def plotted() -> str:
+    """What plotext has drawn, as lines without colours."""
+    import plotext
+
+    plot: str = plotext.uncolorize(plotext.build())
+    return "\n".join(line.rstrip() for line in plot.splitlines())
+
+
 def number(value: float | None, form: str) -> str:
     """A number in the given format, a dash for None."""
     return NONE if value is None else format(value, form)
+
+
+def shares(by_position: Sequence[float]) -> str:
+    """Shares by position in a cell: ".81 .62"."""
+    return " ".join(f"{share:.2f}".removeprefix("0") for share in by_position)
 
 
 def _pipes(cells: Sequence[str]) -> str:

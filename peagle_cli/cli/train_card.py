@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peagle_cli.cli.evaluation_report import evaluation_sections
-from peagle_cli.cli.sections import Section, as_markdown
+from peagle_cli.cli.sections import BY_POSITION, Section, as_markdown, shares
 from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.train.curves import svg
 from peagle_cli.train.log import StepRecord, ValidationRecord
@@ -90,11 +90,11 @@ def _progress(log: "Sequence[Record]") -> Section:
             f"{record.seconds / 3600:.1f}",
             f"{record.tokens:,}",
             *(f"{record.acceptance_length[depth]:.2f}" for depth in depths),
-            " ".join(f"{share:.2f}".removeprefix("0") for share in record.per_position),
+            shares(record.per_position),
         )
         for record in chosen
     ]
-    return Section("", ("hours", "tokens", *(f"K = {depth}" for depth in depths), "accepted at position 1, 2, …"), rows)
+    return Section("", ("hours", "tokens", *(f"K = {depth}" for depth in depths), BY_POSITION), rows)
 
 
 def _curves(log: "Sequence[Record]") -> str:

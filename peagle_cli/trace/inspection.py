@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from peagle_cli.text import one_line
-from peagle_cli.trace.events import Candidate, DraftBatch, Sampling, Token
+from peagle_cli.trace.events import Candidate, DraftBatch, Sampling, TargetView, Token
 
 Fate = Literal["accepted", "rejected", "discarded", "correction", "bonus", "plain"]
 """What became of a draft, and what the target's own token of a step is."""
@@ -57,7 +57,7 @@ def inspect(batch: DraftBatch, place: int, sampling: Sampling) -> Inspection:
     if place == len(batch.drafted):
         return _of_target(batch, place)
     draft = batch.drafted[place]
-    view = batch.target[place] if place < len(batch.target) else None
+    view = _view(batch, place)
     rejected = place == batch.accepted
     return Inspection(
         batch,
@@ -114,12 +114,17 @@ def _of_target(batch: DraftBatch, place: int) -> Inspection:
     )
 
 
+def _view(batch: DraftBatch, place: int) -> TargetView | None:
+    """What the target thought at a draft's place, where that was recorded."""
+    return batch.target[place] if place < len(batch.target) else None
+
+
 def _reason(batch: DraftBatch, place: int, sampling: Sampling) -> str:
     draft = batch.drafted[place]
     if place > batch.accepted:
         return f"Never tested: it stands behind {_quoted(batch.drafted[batch.accepted])}, which was rejected."
     kept = place < batch.accepted
-    view = batch.target[place] if place < len(batch.target) else None
+    view = _view(batch, place)
     if sampling.temperature == 0:
         if kept:
             return "It is the target's first choice, too."

@@ -60,14 +60,7 @@ def evaluate(
                 "Leave it out, or choose a smaller --max-tokens.",
             )
         for method in engine.info.drafters:
-            accepted: dict[int, list[int]] = {depth: [] for depth in depths}
-            tokens, context = 0, engine.new_context()
-            for prompt in ids:
-                steps, length = accepted_by_depth(context, prompt, method, depths, max_tokens, engine.tokenizer.eos_ids)
-                tokens += length
-                for depth in depths:
-                    accepted[depth] += steps[depth]
-                on_reply()
+            accepted, tokens = _answer(engine, ids, method, depths, max_tokens, on_reply)
             found += [
                 _evaluation(engine.info, name, len(ids), method, depth, max_tokens, tokens, accepted[depth])
                 for depth in depths
@@ -83,6 +76,26 @@ def read_evaluations(path: Path) -> list[Evaluation]:
         raise BadInputError(
             f"{path} holds no evaluation: {error}.", "Write one with `peagle train eval --output json`."
         ) from error
+
+
+def _answer(
+    engine: TorchEngine,
+    prompts: Sequence[Sequence[int]],
+    method: Method,
+    depths: Sequence[int],
+    max_tokens: int,
+    on_reply: Callable[[], None],
+) -> tuple[dict[int, list[int]], int]:
+    """How many tokens the steps of all replies accept at each depth, and how many tokens the replies have."""
+    accepted: dict[int, list[int]] = {depth: [] for depth in depths}
+    tokens, context = 0, engine.new_context()
+    for prompt in prompts:
+        steps, length = accepted_by_depth(context, prompt, method, depths, max_tokens, engine.tokenizer.eos_ids)
+        tokens += length
+        for depth in depths:
+            accepted[depth] += steps[depth]
+        on_reply()
+    return accepted, tokens
 
 
 def _evaluation(

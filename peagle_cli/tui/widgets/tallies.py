@@ -11,6 +11,7 @@ from peagle_cli.trace.metrics import Metrics
 from peagle_cli.trace.tally import FEW, Tally
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 
+_NOTHING = "Nothing has been drafted."
 _AVERAGE = "┃"
 _LABEL, _PERCENT, _COUNT = 3, 5, 7
 _KIND, _CELL, _NARROW_CELL = 12, 6, 5
@@ -45,7 +46,7 @@ class Histogram(TallyPanel):
         """Draw it."""
         counts = self.tally.metrics.summary().acceptance_histogram
         if not counts:
-            return [[self.ink("Nothing has been drafted.", "label")]]
+            return [[self.ink(_NOTHING, "label")]]
         head = self.spread([self.ink("tokens", "label")], [self.ink(f"{'%':>{_PERCENT}}{'drafts':>{_COUNT}}", "label")])
         return [head, *(self._row(n, count, sum(counts), max(counts)) for n, count in enumerate(counts))]
 
@@ -66,7 +67,7 @@ class Positions(TallyPanel):
         """Draw it."""
         metrics = self.tally.metrics
         if not metrics.drafts:
-            return [[self.ink("Nothing has been drafted.", "label")]]
+            return [[self.ink(_NOTHING, "label")]]
         average = f"{f'{_AVERAGE}avg':>{_PERCENT}}" if self.average else ""
         columns = f"{'%':>{_PERCENT}}{average}{'drafts':>{_COUNT}}"
         head = self.spread([self.ink("position", "label")], [self.ink(columns, "label")])
@@ -120,7 +121,7 @@ class Kinds(TallyPanel):
 
     def _row(self, kind: TokenKind, shown: int, cells: int, room: int) -> Pieces:
         counts = [self.tally.by_kind.counts(kind, position) for position in range(shown)]
-        drafts = sum(self.tally.by_kind.by_kind()[kind].drafts)
+        drafts = sum(self.tally.by_kind.counts(kind, position)[0] for position in range(self.tally.by_kind.positions))
         return [
             self.ink(kind.value.ljust(_KIND), "value" if drafts else "off"),
             *(self._heat(drafted, accepted, cells) for drafted, accepted in counts),
@@ -141,4 +142,4 @@ class Kinds(TallyPanel):
     def _nothing(self) -> str:
         if self.tally.metrics.drafts:
             return "This engine does not tell which drafts were rejected."
-        return "Nothing has been drafted."
+        return _NOTHING

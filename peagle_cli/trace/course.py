@@ -114,6 +114,10 @@ class Course:
         """The reply that a batch is part of, counted from 0."""
         return bisect_right(self._replies, batch) - 1
 
+    def step_of(self, batch: int) -> int:
+        """The `step` of a batch, which counts from 0 in its reply."""
+        return batch - self._replies[self.reply_of(batch)]
+
     def _segment_index(self, batch: int) -> int:
         return bisect_right(self.segments, batch, key=lambda segment: segment.begin) - 1
 

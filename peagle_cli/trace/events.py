@@ -14,8 +14,8 @@ import msgspec
 from peagle_cli.errors import PeagleError
 
 Method = Literal["none", "eagle3", "peagle", "other"]
-"""How drafts are made: not at all, by K passes of an EAGLE-3 drafter, by one pass of a P-EAGLE drafter, or by a server in
-a way that it does not tell, or that is neither."""
+"""How drafts are made: not at all, by K passes of an EAGLE-3 drafter, by one pass of a P-EAGLE drafter, or by a server
+in a way that it does not tell, or that is neither."""
 
 METHOD_NAMES: dict[Method, str] = {"none": "plain", "eagle3": "EAGLE-3", "peagle": "P-EAGLE", "other": "drafts"}
 _NAMES_BY_TEXT: dict[str, str] = {str(method): name for method, name in METHOD_NAMES.items()}
@@ -146,7 +146,8 @@ class DraftBatch(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     The first `accepted` tokens of `drafted` were accepted. `bonus` is the target's own token after them: a
     correction where a draft was rejected, a free extra token when all were accepted, the only token of a step that
     drafted nothing. `emitted` of those accepted + 1 tokens reached the reply; fewer when a stop cut it short.
-    `depth` is the depth asked for; near the end of the context fewer tokens may have been drafted.
+    `step` counts the reply's steps from 0. `depth` is the depth asked for; near the end of the context fewer tokens may
+    have been drafted.
 
     `draft_s` and `verify_s` are the step's seconds in the drafter and in the target. `clock_s` counts from the
     request's start on the lane's own clock, which stands still while other lanes run. `prefill` is the number of prompt

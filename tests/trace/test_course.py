@@ -87,4 +87,5 @@ def test_time_between_replies_belongs_to_none() -> None:
 def test_knows_which_reply_a_batch_is_part_of() -> None:
     course = Course([*reply(batch(2), batch(2)), *reply(batch(2), batch(2), batch(2))])
     assert [course.reply_of(i) for i in range(5)] == [0, 0, 1, 1, 1]
+    assert [course.step_of(i) for i in range(5)] == [0, 1, 0, 1, 2]
     assert course.replies == 2

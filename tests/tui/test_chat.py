@@ -170,7 +170,7 @@ async def test_goes_along_the_timeline_and_back_to_the_prompt() -> None:
     async with chat(prompt="Hello", max_tokens=150, size=(80, 24)) as driver:
         await driver.ready()
         await driver.press("shift+tab", "home")
-        await driver.until(lambda: driver.says("steps 1–"))
+        await driver.until(lambda: driver.says("steps 0–"))
         assert driver.view.scroll_y < driver.view.max_scroll_y
         await driver.press("escape")
         await driver.until(lambda: driver.prompt.has_focus and driver.view.following)

@@ -104,12 +104,28 @@ async def test_moves_by_columns_and_tells_about_their_steps() -> None:
     async with App(screen).run_test(size=(94, 6)) as pilot:
         await pilot.press("home", "right", "right")
         assert screen.moved[-1] == range(18, 27)
-        assert "steps 19–27" in text(pilot)
+        assert "steps 18–26" in text(pilot)
         assert "3.00 tokens per step" in text(pilot)
         await pilot.press("end")
         assert screen.moved[-1] == range(693, 700)
         await pilot.click(CourseStrip, offset=(5, 1))
         assert screen.moved[-1] == range(45, 54)
+
+
+async def test_numbers_steps_as_their_events_do() -> None:
+    screen = Strip(Course([*reply(*steps(*[1] * 5)), *reply(*steps(*[1] * 5))]))
+    async with App(screen).run_test(size=(94, 6)) as pilot:
+        await pilot.press("home")
+        assert "step 0 in reply 1" in text(pilot)
+        await pilot.press("end")
+        assert "step 4 in reply 2" in text(pilot)
+
+
+async def test_counts_the_steps_of_a_column_over_several_replies() -> None:
+    screen = Strip(Course([*reply(*steps(*[1] * 5)), *reply(*steps(*[1] * 695))]))
+    async with App(screen).run_test(size=(94, 6)) as pilot:
+        await pilot.press("home")
+        assert "9 steps in replies 1–2" in text(pilot)
 
 
 async def test_goes_from_change_to_change() -> None:

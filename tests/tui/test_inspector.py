@@ -67,6 +67,15 @@ async def test_goes_from_token_to_token_over_steps_and_rejections(pilot: Replayi
     assert inspector(pilot).seen is None and not inspector(pilot).display
 
 
+async def test_numbers_steps_as_the_timeline_does(pilot: Replaying) -> None:
+    await pilot.press("i", "down", "down", "down", "down", "down", "down")
+    seen = inspector(pilot).seen
+    assert seen is not None and f"step {seen.batch.step} " in words(pilot)
+    await pilot.press("escape", "t")
+    await pilot.pause()
+    assert f"step {seen.batch.step} " in words(pilot)
+
+
 async def test_a_click_on_a_token_opens_it(pilot: Replaying) -> None:
     view = pilot.app.screen.query_one("#transcript", LaneText)
     row, column, text = first_token_in_view(view)

@@ -310,16 +310,26 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
 
 def describe(panel: Panel, course: Course, stretch: Stretch) -> Pieces:
     """A stretch in one line, at most some 60 cells."""
-    reply = course.reply_of(stretch.begin)
     setting = course.segment_at(stretch.end - 1).setting
     single = stretch.end - stretch.begin == 1
-    steps = f"step {stretch.begin + 1}" if single else f"steps {stretch.begin + 1}–{stretch.end}"
+    steps, reply = _place(course, stretch)
     return [
         panel.ink(f"{steps} ", "value"),
-        panel.ink(f"in reply {reply + 1}  " if course.replies > 1 else " ", "label"),
+        panel.ink(f"{reply}  " if reply else " ", "label"),
         panel.ink(f"{name_of(setting)}  ", METHOD_INKS[setting[0]]),
         *_outcome(panel, stretch, single),
     ]
+
+
+def _place(course: Course, stretch: Stretch) -> tuple[str, str]:
+    """Which steps these are, numbered in their reply as everywhere, and which reply that is, where there are several.
+    Of a stretch over several replies only the number of steps."""
+    first, last = course.reply_of(stretch.begin), course.reply_of(stretch.end - 1)
+    if first != last:
+        return f"{stretch.end - stretch.begin} steps", f"in replies {first + 1}–{last + 1}"
+    begin, end = course.step_of(stretch.begin), course.step_of(stretch.end - 1)
+    steps = f"step {begin}" if begin == end else f"steps {begin}–{end}"
+    return steps, f"in reply {first + 1}" if course.replies > 1 else ""
 
 
 def _labels(setting: Setting, before: Setting | None) -> tuple[str, ...]:

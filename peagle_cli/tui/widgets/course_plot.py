@@ -47,7 +47,7 @@ class CoursePlot(PlotextPlot):
                 steps, values = zip(*run, strict=True)
                 plot.plot(steps, values, marker="braille", color=self._color("token-accepted"))
             for segment in course.segments[1:] if len(course.segments) <= _MARKS_AT_MOST else ():
-                plot.vline(segment.begin + 1, color=self._color("accent"))
+                plot.vline(segment.begin, color=self._color("accent"))
             self._scale(max(value for run in runs for _, value in run), end)
         self.refresh()
 
@@ -62,18 +62,19 @@ class CoursePlot(PlotextPlot):
             if value is None:
                 gap = True
             elif gap:
-                runs.append([(until, value)])
+                runs.append([(until - 1, value)])
                 gap = False
             else:
-                runs[-1].append((until, value))
+                runs[-1].append((until - 1, value))
         return runs
 
     def _scale(self, largest: float, end: int) -> None:
         plot = self.plt
         plot.ylim(0, largest * 1.05)
         plot.yticks([0, largest], ["0", f"{largest:.{self._digits}f}"])
-        plot.xlim(1, max(2, end))
-        plot.xticks([1, max(2, end)], ["1", f"{end}"])
+        last = max(1, end - 1)
+        plot.xlim(0, last)
+        plot.xticks([0, last], ["0", f"{last}"])
 
     def on_resize(self) -> None:
         """Plot for the new width at the next call."""

@@ -107,3 +107,16 @@ async def test_lanes_of_a_race_can_be_chosen(pilot: Replaying) -> None:
     second = inspector(pilot).seen
     assert first is not None and second is not None
     assert first.batch.lane != second.batch.lane
+
+
+async def test_stands_beside_lanes_that_can_be_read_or_in_their_place(pilot: Replaying) -> None:
+    await pilot.press("end")
+    await pilot.pause()
+    await pilot.press("i")
+    await pilot.pause()
+    readable = {bool(view.region) for view in pilot.app.screen.query("LanePane LaneText")}
+    assert readable == {pilot.app.size.height > 20}
+    assert inspector(pilot).size.height >= 12
+    await pilot.press("escape")
+    await pilot.pause()
+    assert all(view.region for view in pilot.app.screen.query("LanePane LaneText"))

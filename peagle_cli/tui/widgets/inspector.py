@@ -16,7 +16,7 @@ from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 from peagle_cli.tui.widgets.transcript import TranscriptView
 
 _MOST = 5  # candidates
-_LOW = 13  # lines, below which everything moves together
+_LOW = 17  # lines, below which everything moves together
 _GAP, _PERCENT = 2, 5  # cells
 _WORDS = {
     "accepted": "✓ accepted",
@@ -117,7 +117,9 @@ class Inspector(Panel, can_focus=True):
         return len(self._lanes()) > 1 if action == "lane" else True
 
     def _lanes(self) -> list[TranscriptView]:
-        return [view for view in self.screen.query(TranscriptView) if view.region and view.transcript.batches]
+        """Those of a race with tokens to look at, also where they make way for the inspector."""
+        views = self.screen.query("LanePane TranscriptView").results(TranscriptView)
+        return [view for view in views if view.transcript.batches]
 
     def _unmark(self) -> None:
         if self._view is not None:

@@ -14,7 +14,7 @@ from peagle_cli.tui import session
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.session import Opened, Phase
 from peagle_cli.tui.talk import Talk
-from tests.tui.test_chat import Ready
+from tests.tui.driving import Ready
 
 HISTORY = (Message("user", "Hello"), Message("assistant", "Good day."))
 

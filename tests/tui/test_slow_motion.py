@@ -3,9 +3,7 @@
 import pytest
 
 from peagle_cli.tui.widgets.inspector import Inspector
-from tests.tui.test_chat import chat, engine, ready
-
-__all__ = ["engine", "ready"]  # fixtures
+from tests.tui.driving import chat
 
 
 @pytest.mark.usefixtures("ready")

@@ -17,9 +17,7 @@ from peagle_cli.tui.widgets.answer import AnswerView
 from peagle_cli.tui.widgets.completions import Completions
 from peagle_cli.tui.widgets.search import SearchLine
 from tests.tui.batches import batch
-from tests.tui.test_chat import Driver, chat, engine, ready
-
-__all__ = ["engine", "ready"]  # fixtures
+from tests.tui.driving import Driver, chat
 
 ANSWER = """Two ways:
 

@@ -1,27 +1,25 @@
 """The chat: one conversation with one engine, every draft batch as it is verified."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from time import monotonic
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.widgets import Footer, Static, TextArea
+from textual.widgets import Footer, Static
 
 from peagle_cli import locations
-from peagle_cli.engine.protocol import Command, LaneSetting
 from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError
-from peagle_cli.trace.events import Method
 from peagle_cli.tui.commands import parse
 from peagle_cli.tui.history import PromptHistory
 from peagle_cli.tui.options import ChatOptions
-from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
+from peagle_cli.tui.screens.frames import FRAMES_PER_S
 from peagle_cli.tui.screens.help import HelpScreen
-from peagle_cli.tui.screens.race import RaceScreen
+from peagle_cli.tui.screens.looking import LookingScreen
+from peagle_cli.tui.screens.steering import SteeringScreen
 from peagle_cli.tui.screens.tour import is_new
-from peagle_cli.tui.screens.words import WordsScreen
 from peagle_cli.tui.session import Phase, Update
 from peagle_cli.tui.talk import Talk
 from peagle_cli.tui.widgets.answer import AnswerView
@@ -33,20 +31,11 @@ from peagle_cli.tui.widgets.inspector import Inspector
 from peagle_cli.tui.widgets.prompt import Prompt
 from peagle_cli.tui.widgets.search import SearchLine
 from peagle_cli.tui.widgets.side import Side
-from peagle_cli.tui.widgets.status import NOTICE_S, Situation, StatusLine
-from peagle_cli.tui.widgets.transcript import DEPTH, Rejected, TranscriptView
-
-_FRAMES_PER_S = 30
-_FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
-"""Figures change about four times a second, which is often enough to read; a plot takes longer to draw."""
-_REJECTED: dict[Rejected, str] = {
-    "first": "Showing the drafts that were rejected.",
-    "all": "Showing the drafts that were rejected, and those discarded behind them.",
-    "none": "Showing the reply alone.",
-}
+from peagle_cli.tui.widgets.status import NOTICE_S, StatusLine
+from peagle_cli.tui.widgets.transcript import DEPTH, TranscriptView
 
 
-class ChatScreen(WordsScreen):
+class ChatScreen(LookingScreen, SteeringScreen):
     """Reads the session's updates thirty times a second while there are any to come, and draws what they changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -74,13 +63,10 @@ class ChatScreen(WordsScreen):
 
     def __init__(self, options: ChatOptions) -> None:
         super().__init__(Talk(options))
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
-        self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
         self._history = PromptHistory(locations.prompts() if options.record else None)
         self._new_here = is_new()
         self._phase: Phase | None = None  # as it was when last shown
         self._may_leave_until = 0.0
-        self._frame = 0
 
     @property
     def deepest(self) -> int:
@@ -108,7 +94,7 @@ class ChatScreen(WordsScreen):
     def on_mount(self) -> None:
         """Paint first, then open the engine."""
         self._view.show(self._talk.transcript)
-        self._timer = self.set_interval(1 / _FRAMES_PER_S, self._drain, pause=True)
+        self._timer = self.set_interval(1 / FRAMES_PER_S, self._drain, pause=True)
         self._prompt.focus()
         if self._talk.waiting is not None:
             self._prompt.remember(self._talk.waiting)
@@ -189,141 +175,7 @@ class ChatScreen(WordsScreen):
             self._prompt.replace_text(message.text)
             self._tell(str(error))
 
-    @on(CourseStrip.Moved)
-    def _looked_at(self, message: CourseStrip.Moved) -> None:
-        self._view.show_batches(message.batches)
-
-    @on(TranscriptView.Pressed)
-    def _pressed(self, message: TranscriptView.Pressed) -> None:
-        self.query_one(Inspector).inspect(message.view, message.spot)
-
     # Actions: by key, slash command and palette
-
-    def action_deepen(self, by: int) -> None:
-        """Draft deeper or shallower by this much, from the next step on."""
-        self._change(lambda: self._talk.conversation.deepen(by))
-
-    def action_set_depth(self, depth: str) -> None:
-        """Draft so many tokens per step, from the next step on."""
-        if depth.isdecimal():
-            self._change(lambda: self._talk.conversation.set_depth(int(depth)))
-        else:
-            self._tell("The depth is a number of tokens.")
-
-    def action_next_method(self) -> None:
-        """Draft by the next of the engine's methods, from the next step on."""
-        self._change(self._talk.conversation.next_method)
-
-    def action_set_method(self, method: Method) -> None:
-        """Draft by this method, from the next step on."""
-        self._change(lambda: self._talk.conversation.set_method(method))
-
-    def _change(self, change: Callable[[], list[Command]]) -> None:
-        try:
-            self._talk.obey(change())
-        except BadInputError as error:
-            self._tell(str(error))
-        else:
-            self._show_setting()
-
-    def action_auto(self) -> None:
-        """Let the depth follow the advice from now on, or no longer."""
-        self._change(self._talk.conversation.toggle_auto)
-
-    def action_race(self) -> None:
-        """Race all drafters on the last prompt, and adopt the winner's setting if that is wanted."""
-        try:
-            contest = self._talk.contest()
-        except BadInputError as error:
-            self._tell(str(error))
-        else:
-            self.app.push_screen(RaceScreen(self._talk.session, lambda info: contest, hosted=True), self._raced)
-
-    def _raced(self, setting: LaneSetting | None) -> None:
-        self._follow_phase()
-        if setting is not None:
-            self._change(lambda: self._talk.conversation.adopt(setting))
-
-    def action_inspect(self) -> None:
-        """Look at a token: what drafter and target thought of it, and why it was kept or not."""
-        if self.reading:
-            self.action_view()
-        if self._talk.transcript.batches:
-            self.query_one(Inspector).inspect(self._view)
-        else:
-            self._tell("There is no token to look at yet: ask something first.")
-
-    def action_timeline(self) -> None:
-        """Go along the timeline."""
-        self._course.focus()
-
-    def action_figures(self) -> None:
-        """The timeline and the figures, of this reply and of the conversation."""
-        self.app.push_screen(FiguresScreen(self._subjects, lambda: self._talk.session.busy), self._go_to)
-
-    def _subjects(self) -> list[Subject]:
-        whole, reply = self._talk.tally, self._talk.conversation.reply
-        conversation = Subject("the conversation", whole)
-        if reply is None:
-            return [conversation]
-        first = len(whole.course) - len(reply.tally.course)
-        return [Subject("this reply", reply.tally, whole.metrics, first), conversation]
-
-    def _go_to(self, place: Place | None) -> None:
-        """Show a batch that was chosen on the page of figures."""
-        if place is not None:
-            self._course.look_at(place.batch)
-            self._view.show_batches(range(place.batch, place.batch + 1))
-
-    def action_stop(self) -> None:
-        """End the reply after the step in progress, and go back to the prompt; or look along the timeline no longer."""
-        if self._course.has_focus:
-            self._course.look_at(None)
-            self._view.show_batches(range(0))
-            self._view.action_follow()
-        else:
-            self._talk.stop()
-        self._prompt.focus()
-
-    def action_pause(self) -> None:
-        """Hold the engine between two steps, or let it go on."""
-        self._pace(self._talk.pause)
-
-    def action_step(self) -> None:
-        """Take one step; pauses first."""
-        self._pace(self._talk.step)
-
-    def action_slower(self) -> None:
-        """Go on slower, down to a step a second."""
-        self._pace(lambda: self._slow(-1))
-
-    def action_faster(self) -> None:
-        """Go on faster, up to all that the engine can do."""
-        self._pace(lambda: self._slow(1))
-
-    def _slow(self, by: int) -> None:
-        self._talk.slow(by)
-        pace = self._talk.pace
-        told = f"Slow motion: {pace:g} step{'s' * (pace != 1)} a second." if pace else "As fast as the engine goes."
-        self._tell(told)
-
-    def _pace(self, change: Callable[[], None]) -> None:
-        try:
-            change()
-        except BadInputError as error:
-            self._tell(str(error))
-        else:
-            self._show_state()
-
-    def action_retry(self) -> None:
-        """Another reply to the last prompt, in place of the one it got."""
-        try:
-            self._talk.retry()
-        except BadInputError as error:
-            self._tell(str(error))
-        else:
-            self._view.update()
-            self._follow_phase()
 
     def action_clear(self) -> None:
         """Begin a new conversation."""
@@ -332,12 +184,6 @@ class ChatScreen(WordsScreen):
         self._view.show(self._talk.transcript)
         self._show_reply(all_of_it=True)
         self._show_state()
-
-    def action_rejected(self) -> None:
-        """Show the rejected drafts, also what was drafted behind them, or neither."""
-        choices = get_args(Rejected)
-        self._view.rejected = choices[(choices.index(self._view.rejected) + 1) % len(choices)]
-        self._tell(_REJECTED[self._view.rejected])
 
     def action_restart(self) -> None:
         """Open the engine, again if need be."""
@@ -367,10 +213,6 @@ class ChatScreen(WordsScreen):
     def action_write(self) -> None:
         """Go to the prompt."""
         self._prompt.focus()
-
-    def action_page(self, direction: int) -> None:
-        """Leaf through the transcript from wherever the focus is."""
-        (self._view.scroll_page_up if direction < 0 else self._view.scroll_page_down)()
 
     def action_interrupt(self) -> None:
         """Copy what is selected; or stop the reply; or leave, when asked twice."""
@@ -402,60 +244,3 @@ class ChatScreen(WordsScreen):
         if action in ("next_match", "end_search"):
             return self.searching
         return True
-
-    # What is shown
-
-    @property
-    def _view(self) -> TranscriptView:
-        return self.query_one(TranscriptView)
-
-    @property
-    def _prompt(self) -> Prompt:
-        return self.query_one(Prompt)
-
-    @property
-    def _side(self) -> Side:
-        return self.query_one(Side)
-
-    @property
-    def _course(self) -> CourseStrip:
-        return self.query_one(CourseStrip)
-
-    def _show_reply(self, all_of_it: bool = False) -> None:
-        """Show the reply's figures, each at its own pace; all of them when the reply has ended."""
-        due = all_of_it or not self._talk.session.busy
-        reply = self._talk.conversation.reply
-        if due or self._frame % _FRAMES_PER_BATCHES == 0:
-            self._side.show_batches(reply)
-        if due or self._frame % _FRAMES_PER_FIGURES == 0:
-            self._side.show_figures(reply)
-            self.query_one("#strip", Figures).show(reply)
-            self._course.show_course(self._talk.tally.course)
-        if due or self._frame % _FRAMES_PER_PLOT == 0:
-            self._side.show_course(reply)
-
-    def _show_setting(self) -> None:
-        conversation = self._talk.conversation
-        self.query_one(ChatHeader).describe(
-            conversation.info,
-            conversation.wanted,
-            auto=conversation.auto,
-            recording=self._talk.session.recording,
-        )
-
-    @on(TranscriptView.Followed)
-    @on(TextArea.Changed)
-    def _show_state(self) -> None:
-        """Say in the status line what is going on."""
-        talk = self._talk
-        self.query_one(StatusLine).describe(
-            Situation(
-                talk.phase,
-                loading=talk.loading,
-                waiting=talk.waiting is not None,
-                paused=talk.paused,
-                pace=talk.pace,
-                following=self._view.following,
-                typed=self._prompt.text,
-            )
-        )

@@ -11,6 +11,7 @@ from textual.widgets import Footer
 
 from peagle_cli.trace.metrics import Metrics
 from peagle_cli.trace.tally import FEW, Tally
+from peagle_cli.tui.conversation import Reply
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.course_plot import WINDOW, CoursePlot
 from peagle_cli.tui.widgets.panel import Panel, Pieces
@@ -39,6 +40,15 @@ class Place(NamedTuple):
 
     subject: str
     batch: int
+
+
+def subjects_of(talk: Tally, reply: Reply | None) -> list[Subject]:
+    """What there is to tell about a conversation, of which `talk` is the tally and `reply` the latest reply."""
+    conversation = Subject("the conversation", talk)
+    if reply is None:
+        return [conversation]
+    first = len(talk.course) - len(reply.tally.course)
+    return [Subject("this reply", reply.tally, talk.metrics, first), conversation]
 
 
 class FiguresHeader(Panel):

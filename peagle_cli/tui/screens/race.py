@@ -21,6 +21,7 @@ from peagle_cli.trace.comparison import Report
 from peagle_cli.trace.events import Failed
 from peagle_cli.tui.race import PhotoFinish, Race, Stage
 from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
+from peagle_cli.tui.screens.frames import FRAMES_PER_S
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.inspector import Inspector
@@ -30,7 +31,6 @@ from peagle_cli.tui.widgets.standings import AdvicePlot, Standings
 from peagle_cli.tui.widgets.status import progress_text
 from peagle_cli.tui.widgets.transcript import TranscriptView
 
-_FRAMES_PER_S = 30
 _FRAMES_PER_FIGURE = 4
 _PHOTO_FINISH_S = 6.0  # how long the slowest lane takes when the race is shown again
 _STAGES = {
@@ -123,7 +123,7 @@ class RaceScreen(Screen[LaneSetting | None]):
 
     def on_mount(self) -> None:
         """Open the engine, or begin at once on one that is open."""
-        self._timer = self.set_interval(1 / _FRAMES_PER_S, self._tick)
+        self._timer = self.set_interval(1 / FRAMES_PER_S, self._tick)
         if self._session.engine is None:
             self._session.open()
         else:
@@ -212,7 +212,7 @@ class RaceScreen(Screen[LaneSetting | None]):
 
     def _play_on(self) -> None:
         assert self._replay is not None
-        self._replay_s += self._replay.seconds / _PHOTO_FINISH_S / _FRAMES_PER_S
+        self._replay_s += self._replay.seconds / _PHOTO_FINISH_S / FRAMES_PER_S
         if not self._replay.show(self._replay_s):
             self._replay = None
         self._show_stage()

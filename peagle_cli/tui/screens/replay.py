@@ -11,7 +11,15 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from peagle_cli.tui.playback import Playback
-from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject
+from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject, subjects_of
+from peagle_cli.tui.screens.frames import (
+    FRAMES_PER_BATCHES,
+    FRAMES_PER_FIGURES,
+    FRAMES_PER_PLOT,
+    FRAMES_PER_S,
+    HEIGHTS,
+    WIDTHS,
+)
 from peagle_cli.tui.screens.help import HelpScreen
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
@@ -22,8 +30,6 @@ from peagle_cli.tui.widgets.side import Side
 from peagle_cli.tui.widgets.timeline import Timeline
 from peagle_cli.tui.widgets.transcript import TranscriptView
 
-_FRAMES_PER_S = 30
-_FRAMES_PER_BATCHES, _FRAMES_PER_FIGURES, _FRAMES_PER_PLOT = 3, 8, 16
 _SPEEDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _JUMP_S = 5.0
 _EVENTS_PER_FRAME = 1000  # what seeking may add without the screen seeming to hang
@@ -78,8 +84,8 @@ class ReplayScreen(Screen[None]):
 
     def __init__(self, playback: Playback, speed: float, hosted: bool = False) -> None:
         super().__init__()
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-wide")]
-        self.VERTICAL_BREAKPOINTS = [(0, "-lowest"), (26, "-low"), (36, "-high"), (50, "-tall")]
+        self.HORIZONTAL_BREAKPOINTS = WIDTHS
+        self.VERTICAL_BREAKPOINTS = HEIGHTS
         self.playback = playback
         self._hosted = hosted
         self._speed = speed
@@ -110,7 +116,7 @@ class ReplayScreen(Screen[None]):
         """Begin to play."""
         self._text.show(self._transcript)
         self.query_one(Side).set_positions(max(self.playback.header.max_depths.values(), default=0))
-        self._timer = self.set_interval(1 / _FRAMES_PER_S, self._tick)
+        self._timer = self.set_interval(1 / FRAMES_PER_S, self._tick)
         self._last = monotonic()
         self.show()
 
@@ -239,14 +245,10 @@ class ReplayScreen(Screen[None]):
         self._approach((position, self.playback.seconds_at(position)))
 
     def _subjects(self) -> list[Subject]:
-        playback, whole = self.playback, self.playback.tally
+        playback = self.playback
         if playback.runners:
             return [Subject(runner.name, runner.reply.tally) for runner in playback.runners]
-        conversation = Subject("the conversation", whole)
-        if (reply := playback.reply) is None:
-            return [conversation]
-        first = len(whole.course) - len(reply.tally.course)
-        return [Subject("this reply", reply.tally, whole.metrics, first), conversation]
+        return subjects_of(playback.tally, playback.reply)
 
     def _go_to_place(self, place: Place | None) -> None:
         """Go to a batch that was chosen on the page of figures."""
@@ -311,13 +313,13 @@ class ReplayScreen(Screen[None]):
 
     def _show_figures(self) -> None:
         reply, side = self.playback.reply, self.query_one(Side)
-        if self._due(_FRAMES_PER_BATCHES):
+        if self._due(FRAMES_PER_BATCHES):
             side.show_batches(reply)
-        if self._due(_FRAMES_PER_FIGURES):
+        if self._due(FRAMES_PER_FIGURES):
             side.show_figures(reply)
             self.query_one("#strip", Figures).show(reply)
             self._show_course()
-        if self._due(_FRAMES_PER_PLOT):
+        if self._due(FRAMES_PER_PLOT):
             side.show_course(reply)
 
     def _show_course(self) -> None:

@@ -2,7 +2,6 @@
 
 from textual import on
 from textual.app import SuspendNotSupported
-from textual.screen import Screen
 from textual.widgets import Input, Markdown
 
 from peagle_cli.errors import BadInputError
@@ -12,6 +11,7 @@ from peagle_cli.tui.conversation import Exchange
 from peagle_cli.tui.lesson import Lesson, bundled
 from peagle_cli.tui.markdown import CodeBlock, code_blocks
 from peagle_cli.tui.screens.copy import CopyScreen
+from peagle_cli.tui.screens.talking import TalkScreen
 from peagle_cli.tui.screens.tour import TourScreen
 from peagle_cli.tui.search import Search
 from peagle_cli.tui.session import Phase
@@ -25,12 +25,11 @@ from peagle_cli.tui.widgets.transcript import TranscriptView
 from peagle_cli.tui.widgets.typed import Typed
 
 
-class WordsScreen(Screen[None]):
+class WordsScreen(TalkScreen):
     """A screen with a transcript, an answer view in its place, a prompt, and a status line that search replaces."""
 
     def __init__(self, talk: Talk) -> None:
-        super().__init__()
-        self._talk = talk
+        super().__init__(talk)
         self._answer: int | None = None  # the exchange that is shown as Markdown; None for the latest
         self._search: Search | None = None
         self._match: int | None = None
@@ -230,7 +229,3 @@ class WordsScreen(Screen[None]):
         self.query_one(Prompt).focus()
         if written:
             self.query_one(Prompt).insert(printable(written))
-
-    def _tell(self, message: str) -> None:
-        """Say something for a moment."""
-        self.query_one(StatusLine).tell(message)

@@ -3,14 +3,14 @@
 Knows no torch, no vLLM and no screen. The types here also cross the border to the engine process as JSON.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
 from peagle_cli.models import progress
 from peagle_cli.trace import events
-from peagle_cli.trace.events import Event, Footprint, Machine, Method, Sampling
+from peagle_cli.trace.events import Event, Footprint, Machine, Method, Sampling, Started
 
 Message = events.Message
 """One turn of a conversation."""
@@ -99,6 +99,27 @@ class EngineInfo(msgspec.Struct, frozen=True, tag=True):
     def methods(self) -> tuple[Method, ...]:
         """The methods that can be used, plain decoding first."""
         return ("none", *self.drafters)
+
+    def started(
+        self, request: Request, lane: str, *, method: Method, depth: int, prompt_ids: Sequence[int], reused: int
+    ) -> Started:
+        """A reply's first event, for the lane called `lane`; the rest as in `Started`."""
+        return Started(
+            lane=lane,
+            engine=self.engine,
+            model=self.model,
+            drafters=self.drafters,
+            max_depths=self.max_depths,
+            method=method,
+            depth=depth,
+            sampling=request.sampling,
+            max_tokens=request.max_tokens,
+            prompt=request.messages[-1].content,
+            prompt_ids=tuple(prompt_ids),
+            reused=reused,
+            machine=self.machine,
+            versions=self.versions,
+        )
 
 
 class Engine(Protocol):

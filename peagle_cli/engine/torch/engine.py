@@ -157,22 +157,8 @@ class TorchEngine:
         )
 
     def _started(self, lane: Lane, request: Request, prompt: Sequence[int]) -> Started:
-        info = self._info
-        return Started(
-            lane=lane.name,
-            engine=info.engine,
-            model=info.model,
-            drafters=info.drafters,
-            max_depths=info.max_depths,
-            method=lane.method,
-            depth=lane.depth,
-            sampling=request.sampling,
-            max_tokens=request.max_tokens,
-            prompt=request.messages[-1].content,
-            prompt_ids=tuple(prompt),
-            reused=lane.reused,
-            machine=info.machine,
-            versions=info.versions,
+        return self._info.started(
+            request, lane.name, method=lane.method, depth=lane.depth, prompt_ids=prompt, reused=lane.reused
         )
 
 

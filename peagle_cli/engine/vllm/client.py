@@ -115,20 +115,6 @@ class VllmEngine:
             yield Failed(lane.name, error.message, error.hint)
 
     def _started(self, request: Request, lane: LaneRun) -> Started:
-        info = self.info
-        return Started(
-            lane=lane.name,
-            engine=info.engine,
-            model=info.model,
-            drafters=info.drafters,
-            max_depths=info.max_depths,
-            method=lane.method,
-            depth=lane.depth,
-            sampling=request.sampling,
-            max_tokens=request.max_tokens,
-            prompt=request.messages[-1].content,
-            prompt_ids=lane.prompt_ids,
-            reused=lane.reused,
-            machine=info.machine,
-            versions=info.versions,
+        return self.info.started(
+            request, lane.name, method=lane.method, depth=lane.depth, prompt_ids=lane.prompt_ids, reused=lane.reused
         )

@@ -15,8 +15,9 @@ from peagle_cli.engine.vllm.batches import Texts, piece_of
 from peagle_cli.engine.vllm.link import TapLink
 from peagle_cli.engine.vllm.server import Server, Stream
 from peagle_cli.errors import PeagleError
+from peagle_cli.trace.events import Sampling
 
-_CHAT = "/v1/chat/completions"
+CHAT = "/v1/chat/completions"
 _COMPLETIONS = "/v1/completions"
 
 
@@ -128,7 +129,7 @@ def chat(backend: Backend, request: Request, salt: str) -> tuple[str, dict[str, 
     }
     if request.candidates and backend.vllm:
         body |= {"logprobs": True, "top_logprobs": request.candidates, "return_tokens_as_token_ids": True}
-    return _CHAT, body
+    return CHAT, body
 
 
 def rest(
@@ -138,21 +139,22 @@ def rest(
     return _COMPLETIONS, {"prompt": list(context), **_common(backend, request, request.max_tokens - said, salt)}
 
 
+def sampling_like(sampling: Sampling) -> dict[str, Any]:
+    """What asks vLLM to sample so. The server's own defaults, from the model's generation_config.json, must not creep
+    in."""
+    fixed = {"top_k": sampling.top_k, "min_p": 0.0, "repetition_penalty": 1.0}
+    return {**_standard(sampling), **fixed}
+
+
+def _standard(sampling: Sampling) -> dict[str, Any]:
+    """What every OpenAI-compatible server knows of it."""
+    seed = {} if sampling.seed is None else {"seed": sampling.seed}
+    return {"temperature": sampling.temperature, "top_p": sampling.top_p, **seed}
+
+
 def _common(backend: Backend, request: Request, max_tokens: int, salt: str) -> dict[str, Any]:
     sampling = request.sampling
-    body: dict[str, Any] = {
-        "model": backend.model,
-        "stream": True,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "max_tokens": max_tokens,
-    }
-    if sampling.seed is not None:
-        body["seed"] = sampling.seed
-    if sampling.top_k:
-        body["top_k"] = sampling.top_k
+    body = {"model": backend.model, "stream": True, "max_tokens": max_tokens}
     if backend.vllm:
-        # The server's own defaults, from the model's generation_config.json, must not creep in.
-        body |= {"top_k": sampling.top_k, "min_p": 0.0, "repetition_penalty": 1.0}
-        body |= {"return_token_ids": True, "cache_salt": salt}
-    return body
+        return {**body, **sampling_like(sampling), "return_token_ids": True, "cache_salt": salt}
+    return {**body, **_standard(sampling), **({"top_k": sampling.top_k} if sampling.top_k else {})}

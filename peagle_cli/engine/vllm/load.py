@@ -19,6 +19,7 @@ from uuid import uuid4
 import peagle_cli
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.vllm import preflight
+from peagle_cli.engine.vllm.attempt import CHAT, sampling_like
 from peagle_cli.engine.vllm.choice import Choice
 from peagle_cli.engine.vllm.launch import CPU_BATCH, Launch, Plan
 from peagle_cli.engine.vllm.link import TapLink
@@ -30,8 +31,6 @@ from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.trace.events import METHOD_NAMES, Sampling
 from peagle_cli.trace.load import LoadReport, Window, best_ratios_of, points_of, ratios_of
 from peagle_cli.trace.rounds import Setting, name_of
-
-_CHAT = "/v1/chat/completions"
 
 
 @dataclass(frozen=True)
@@ -167,18 +166,12 @@ def _counters(server: Server) -> Counters:
 
 def _body(model: str, load: Load, prompt: str) -> dict[str, Any]:
     """A request that no other shares a cached prefix with."""
-    sampling = load.sampling
     return {
         "model": model,
         "messages": [{"role": "user", "content": prompt}],
         "max_tokens": load.max_tokens,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-        "min_p": 0.0,
-        "repetition_penalty": 1.0,
         "cache_salt": uuid4().hex,
-        **({"seed": sampling.seed} if sampling.seed is not None else {}),
+        **sampling_like(load.sampling),
     }
 
 
@@ -214,7 +207,7 @@ class Crowd:
             with self._lock:
                 body = next(self._bodies)
             try:
-                self._server.reply(_CHAT, body)
+                self._server.reply(CHAT, body)
                 self._news.put(None)
             except PeagleError as error:
                 self._news.put(error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from peagle_cli.cli.loading import loading_shown
-from peagle_cli.cli.options import Device, Drafters, Dtype, Model
+from peagle_cli.cli.options import PROMPTS_HELP, Device, Drafters, Dtype, Model
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.protocol import Engine, EngineSpec
 from peagle_cli.text import json_document, printable
@@ -37,9 +37,7 @@ def bench(
     model: Model = None,
     drafter: Drafters = None,
     depth: Annotated[list[int] | None, typer.Option(min=1, help="Tokens to draft per step; again for more.")] = None,
-    prompts: Annotated[
-        Path | None, typer.Option(help="File of prompts: JSON lines with `turns`, or text with one prompt a line.")
-    ] = None,
+    prompts: Annotated[Path | None, typer.Option(help=PROMPTS_HELP)] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only so many of the prompts, evenly spread.")] = None,
     tokens: Annotated[int, typer.Option(min=32, help="Tokens a reply may have.")] = 200,
     part: Annotated[list[Part] | None, typer.Option(help="What to measure; again for more. Default: all.")] = None,
@@ -72,9 +70,9 @@ def bench(
 
 def _prompts(file: Path | None, limit: int | None) -> list[str]:
     """First turns, of all prompts or of `limit` of them."""
-    from peagle_cli.prompts import BUILT_IN, read_prompts
+    from peagle_cli.prompts import BUILT_IN, first_turns
 
-    first = [prompt.turns[0] for prompt in read_prompts(file or BUILT_IN)]
+    first = first_turns(file or BUILT_IN)
     count = min(limit or len(first), len(first))
     return [first[i * len(first) // count] for i in range(count)]
 

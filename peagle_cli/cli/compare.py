@@ -9,7 +9,7 @@ import typer
 
 from peagle_cli.cli.engine_flags import EngineCommand, server_flags
 from peagle_cli.cli.loading import loading_shown
-from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme, check_theme
+from peagle_cli.cli.options import PROMPTS_HELP, Device, Drafters, Dtype, EngineName, Model, Record, Theme, check_theme
 from peagle_cli.cli.streams import write, write_event
 from peagle_cli.engine.protocol import EngineInfo, EngineSpec, LaneSetting
 from peagle_cli.engine.validate import check_lane, check_sampling
@@ -64,9 +64,7 @@ def compare(
             metavar="[none|eagle3|peagle]", help="Method to compare; again for another. Default: all with a drafter."
         ),
     ] = None,
-    prompts: Annotated[
-        Path | None, typer.Option(help="File of prompts: JSON lines with `turns`, or text with one prompt a line.")
-    ] = None,
+    prompts: Annotated[Path | None, typer.Option(help=PROMPTS_HELP)] = None,
     max_tokens: Annotated[int, typer.Option(min=2, help="Tokens a reply may have.")] = 128,
     repeat: Annotated[
         int | None,

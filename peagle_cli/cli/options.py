@@ -50,6 +50,8 @@ Record = Annotated[
     bool, typer.Option("--record/--no-record", envvar="PEAGLE_RECORD", help="Keep a recording of the session.")
 ]
 
+PROMPTS_HELP = "File of prompts: JSON lines with `turns`, or text with one prompt a line."
+
 
 def check_theme(name: str | None) -> None:
     """Raise `BadInputError` for a theme that there isn't, also where no screen is opened."""

@@ -10,7 +10,7 @@ import typer
 
 from peagle_cli.cli.evaluation_report import evaluation_sections
 from peagle_cli.cli.loading import loading_shown
-from peagle_cli.cli.options import Device, Dtype, Model
+from peagle_cli.cli.options import PROMPTS_HELP, Device, Dtype, Model
 from peagle_cli.cli.sections import as_markdown, as_text
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import Progress
@@ -23,7 +23,6 @@ train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_i
 _DEFAULTS = Settings(method="peagle")
 _END = _DEFAULTS.end
 _TRAIN_ELSEWHERE = "Its drafters are trained with speculators; docs/training.md says how the two go together."
-_PROMPTS_HELP = "File of prompts: JSON lines with `turns`, or text with one prompt a line."
 
 
 def _by_method(values: Mapping[TrainableMethod, int]) -> str:
@@ -34,7 +33,7 @@ def _by_method(values: Mapping[TrainableMethod, int]) -> str:
 def data(
     out: Annotated[Path, typer.Option(help="File to write, or to go on with.")],
     model: Model = None,
-    prompts: Annotated[Path | None, typer.Option(help=_PROMPTS_HELP, show_default=False)] = None,
+    prompts: Annotated[Path | None, typer.Option(help=PROMPTS_HELP, show_default=False)] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Answer tokens to have in the end.")] = 1_000_000,
     answer_tokens: Annotated[int, typer.Option(min=16, max=1024, help="Longest answer in tokens.")] = 320,
 ) -> None:
@@ -46,10 +45,11 @@ def data(
     from peagle_cli.cli.writing_shown import writing_shown
     from peagle_cli.models.store import target_folder
     from peagle_cli.models.tokenizer import Tokenizer
+    from peagle_cli.prompts import first_turns
     from peagle_cli.train.self_distillation import write_data
     from peagle_cli.train.writers import open_writer
 
-    given = _first_turns(prompts) if prompts else []
+    given = first_turns(prompts) if prompts else []
     with loading_shown() as on_progress:
         folder = target_folder(model, on_progress)
         on_progress(Progress("Opening the writer"))
@@ -156,7 +156,7 @@ def run(
 @train.command("eval")
 def evaluate(
     drafter: Annotated[list[Path], typer.Option(help="A drafter's folder; again for another method's.")],
-    prompts: Annotated[list[Path], typer.Option(help=_PROMPTS_HELP + " Again for another set.")],
+    prompts: Annotated[list[Path], typer.Option(help=PROMPTS_HELP + " Again for another set.")],
     model: Model = None,
     depth: Annotated[list[int] | None, typer.Option(min=1, help="Depth; again for more. Default: 3, 5, 7.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a reply may have.")] = 256,
@@ -175,9 +175,10 @@ def evaluate(
 
     from peagle_cli.engine.protocol import EngineSpec
     from peagle_cli.engine.torch.engine import TorchEngine
+    from peagle_cli.prompts import first_turns
     from peagle_cli.train import evaluate as evaluation
 
-    sets = {path.stem: _first_turns(path)[:limit] for path in prompts}
+    sets = {path.stem: first_turns(path)[:limit] for path in prompts}
     for folder in drafter:
         if not folder.is_dir():
             raise BadInputError(f"{folder} is not a folder.", "Name a drafter's folder, such as RUN/drafter.")
@@ -224,10 +225,3 @@ def card(
     folder = out or run / "drafter"
     write_card(folder, run, found, words)
     typer.echo(printable(f"The card is {folder / 'README.md'}."))
-
-
-def _first_turns(prompts: Path) -> list[str]:
-    """The prompts in a file, of conversations what they begin with."""
-    from peagle_cli.prompts import read_prompts
-
-    return [prompt.turns[0] for prompt in read_prompts(prompts)]

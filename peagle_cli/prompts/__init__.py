@@ -39,6 +39,11 @@ def read_prompts(path: Path = BUILT_IN) -> tuple[Prompt, ...]:
     return tuple(_parse(line, f"Line {number} of {path}") for number, line in lines)
 
 
+def first_turns(path: Path = BUILT_IN) -> list[str]:
+    """The prompts in a file, of conversations what they begin with. Raises as `read_prompts` does."""
+    return [prompt.turns[0] for prompt in read_prompts(path)]
+
+
 def _parse(line: str, where: str) -> Prompt:
     try:
         prompt = _decoder.decode(line)

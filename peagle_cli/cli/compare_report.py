@@ -7,7 +7,6 @@ import msgspec
 
 from peagle_cli.cli.published_report import published_sections
 from peagle_cli.cli.sections import (
-    NONE,
     Section,
     as_csv,
     as_markdown,
@@ -15,7 +14,6 @@ from peagle_cli.cli.sections import (
     begin_plot,
     machine_cells,
     machine_line,
-    number,
     plotted,
 )
 from peagle_cli.models.published import published_on
@@ -25,6 +23,7 @@ from peagle_cli.trace.comparison import LaneReport, Memory, Report
 from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.trace.lossless import Divergence, Opinion
 from peagle_cli.trace.rounds import name_of
+from peagle_cli.wording import NONE, counted, number
 
 PLOT_SIZE = (76, 18)  # columns and rows
 
@@ -49,9 +48,8 @@ def render(report: Report, output: Literal["table", "markdown", "csv", "json"]) 
 
 def _conditions(report: Report) -> str:
     times = f", {report.repeats} times each" if report.repeats > 1 else ""
-    plural = "s" if report.prompts > 1 else ""
     sampling = f"temperature {report.sampling.temperature:g}"
-    return f"{report.prompts} prompt{plural}{times}, {report.max_tokens} tokens at most, {sampling}"
+    return f"{counted(report.prompts, 'prompt')}{times}, {report.max_tokens} tokens at most, {sampling}"
 
 
 def _head(report: Report) -> tuple[str, str, str]:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from peagle_cli.cli.sections import BY_POSITION, Section, number, shares
+from peagle_cli.cli.sections import BY_POSITION, Section, shares
 from peagle_cli.trace.events import METHOD_NAMES
+from peagle_cli.wording import number
 
 if TYPE_CHECKING:
     from peagle_cli.train.evaluate import Evaluation

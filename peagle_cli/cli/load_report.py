@@ -14,12 +14,12 @@ from peagle_cli.cli.sections import (
     begin_plot,
     machine_cells,
     machine_line,
-    number,
     plotted,
 )
 from peagle_cli.models.published import published_on
 from peagle_cli.text import json_document, printable
 from peagle_cli.trace.load import LoadPoint, LoadRatio, LoadReport
+from peagle_cli.wording import counted, number
 
 PLOT_SIZE = (76, 16)  # columns and rows
 
@@ -40,10 +40,9 @@ def render(report: LoadReport, output: Literal["table", "markdown", "csv", "json
 
 
 def _head(report: LoadReport) -> tuple[str, str]:
-    plural = "s" if report.prompts > 1 else ""
     return (
         machine_line(report.model, report.engine, report.machine, report.versions),
-        f"{report.prompts} prompt{plural}, {report.repeats} windows each, {report.max_tokens} tokens at most, "
+        f"{counted(report.prompts, 'prompt')}, {report.repeats} windows each, {report.max_tokens} tokens at most, "
         f"temperature {report.sampling.temperature:g}; one server at a time, started for its depth",
     )
 

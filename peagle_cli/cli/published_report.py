@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from peagle_cli.cli.sections import Section, number
+from peagle_cli.cli.sections import Section
 from peagle_cli.models.published import Published, published_on
 from peagle_cli.trace.events import METHOD_NAMES, Method
 from peagle_cli.trace.rounds import name_of
+from peagle_cli.wording import number
 
 
 def published_sections(model: str) -> Iterator[Section]:

@@ -9,8 +9,6 @@ import msgspec
 
 from peagle_cli.trace.events import Machine
 
-NONE = "–"
-
 BY_POSITION = "accepted at position 1, 2, …"
 """The header of a column of `shares`."""
 
@@ -81,11 +79,6 @@ def plotted() -> str:
 
     plot: str = plotext.uncolorize(plotext.build())
     return "\n".join(line.rstrip() for line in plot.splitlines())
-
-
-def number(value: float | None, form: str) -> str:
-    """A number in the given format, a dash for None."""
-    return NONE if value is None else format(value, form)
 
 
 def shares(by_position: Sequence[float]) -> str:

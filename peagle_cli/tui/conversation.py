@@ -30,6 +30,7 @@ from peagle_cli.trace.events import (
 from peagle_cli.trace.metrics import RollingSpeed
 from peagle_cli.trace.tally import Tally
 from peagle_cli.tui.options import ChatOptions
+from peagle_cli.wording import counted
 
 RECENT_BATCHES = 100
 CANDIDATES_SHOWN = 5
@@ -92,7 +93,7 @@ class Reply:
         """The finished reply in one line: why it ended if not by itself, and what it came to."""
         m = self.metrics
         parts = [_REASONS[self.outcome.reason]] if isinstance(self.outcome, Finished) else []
-        parts.append(f"{m.tokens} token{'s' if m.tokens != 1 else ''}")
+        parts.append(counted(m.tokens, "token"))
         if m.tokens_per_second is not None:
             parts.append(f"{m.tokens_per_second:.0f} tokens/s")
         if m.mean_acceptance_length is not None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 
 from peagle_cli.text import one_line
+from peagle_cli.wording import counted
 
 
 class CodeBlock(NamedTuple):
@@ -20,7 +21,7 @@ class CodeBlock(NamedTuple):
     def description(self) -> str:
         """For people: "python, 14 lines"."""
         lines = self.text.count("\n") + 1
-        return f"{one_line(self.language) or 'no language'}, {lines} line{'s' if lines != 1 else ''}"
+        return f"{one_line(self.language) or 'no language'}, {counted(lines, 'line')}"
 
     @property
     def first_line(self) -> str:

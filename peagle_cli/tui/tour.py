@@ -13,6 +13,7 @@ from peagle_cli.trace.events import METHOD_NAMES, Method, Token
 from peagle_cli.tui.lesson import Example, Lesson
 from peagle_cli.tui.model import Kind, token_kind
 from peagle_cli.tui.widgets.panel import bar
+from peagle_cli.wording import counted
 
 LINES = 15
 _MOST_DRAFTS = 6  # drafts of a step that are shown
@@ -47,10 +48,10 @@ def pages(lesson: Lesson, width: int) -> list[Page]:
 
 def _step(lesson: Lesson, example: Example, width: int) -> list[Line]:
     batch = example.batch
-    name = METHOD_NAMES[batch.method]
+    name, drafts = METHOD_NAMES[batch.method], counted(len(batch.drafted), "token")
     lines = _prose(
         f"The model writes one token per pass. A drafter, small and quick, guesses the next ones, and the model checks "
-        f"all of them in one pass. A step of {lesson.source}, in which {name} drafted {_tokens(len(batch.drafted))}:",
+        f"all of them in one pass. A step of {lesson.source}, in which {name} drafted {drafts}:",
         width,
     )
     lines += [[], [("  … ", "label"), (_tail(example.before, width - 6), "value")], []]
@@ -67,7 +68,7 @@ def _step(lesson: Lesson, example: Example, width: int) -> list[Line]:
             lines.append([*number, ("· ", "off"), (_word(token), "off"), ("behind a wrong one", "label")])
     if batch.accepted == len(batch.drafted) <= _MOST_DRAFTS:
         lines.append([("  +  ", "label"), ("  ", "label"), (_word(batch.bonus), "bonus"), ("the model adds", "label")])
-    return [*lines, [], *_prose(f"{_tokens(batch.emitted)} for one pass of the model, text unchanged.", width)]
+    return [*lines, [], *_prose(f"{counted(batch.emitted, 'token')} for one pass of the model, text unchanged.", width)]
 
 
 def _passes(lesson: Lesson, example: Example, width: int) -> list[Line]:
@@ -170,10 +171,6 @@ def _arrow(label: str, read: str, drafted: list[Token] | tuple[Token, ...]) -> L
 
 def _prose(text: str, width: int) -> list[Line]:
     return [[(line, "value")] for line in textwrap.wrap(text, width, break_on_hyphens=False)]
-
-
-def _tokens(count: int) -> str:
-    return f"{count} token{'s' if count != 1 else ''}"
 
 
 def _text(token: Token) -> str:

@@ -16,6 +16,7 @@ from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.course_plot import WINDOW, CoursePlot
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.tallies import Histogram, Kinds, Positions, TallyPanel
+from peagle_cli.wording import number
 
 _REDRAWS_PER_S = 4
 _Plate = TypeVar("_Plate", CoursePlot, Histogram, Positions, Kinds)
@@ -78,13 +79,13 @@ class FiguresHeader(Panel):
         metrics, course = tally.metrics, tally.course
         whole = course.stretch(0, len(course))
         rows = (
-            (_number(whole.tokens_per_second, 1), " tokens/s  "),
-            (_number(metrics.mean_acceptance_length, 2), " effective depth  "),
-            ("–" if metrics.draft_acceptance_rate is None else f"{metrics.draft_acceptance_rate:.0%}", " accepted  "),
+            (number(whole.tokens_per_second, ".1f"), " tokens/s  "),
+            (number(metrics.mean_acceptance_length, ".2f"), " effective depth  "),
+            (number(metrics.draft_acceptance_rate, ".0%"), " accepted  "),
             (str(metrics.tokens), " tokens in "),
             (str(len(course)), " steps"),
         )
-        return [piece for number, label in rows for piece in (self.ink(number, "hero"), self.ink(label, "label"))]
+        return [piece for figure, label in rows for piece in (self.ink(figure, "hero"), self.ink(label, "label"))]
 
 
 class FiguresScreen(Screen[Place | None]):
@@ -178,7 +179,3 @@ def _titled(plate: _Plate, title: str) -> _Plate:
     plate.border_title = title
     plate.add_class("plate")
     return plate
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"

@@ -15,6 +15,7 @@ from peagle_cli.trace.events import METHOD_NAMES, Method
 from peagle_cli.trace.rounds import Setting, name_of
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.typed import PassesOnTyping
+from peagle_cli.wording import counted
 
 METHOD_INKS: dict[Method, str] = {"none": "label", "eagle3": "target", "peagle": "draft", "other": "correction"}
 """The named style that stands for a method."""
@@ -248,7 +249,7 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
         """What the height of a column means, where there is a line for it, and how many steps a column is."""
         wide, deepest = self.size.width >= _WIDE, self._course.deepest
         if level == 0:
-            return f" ▇ = {window.per} step{'s' if window.per > 1 else ''}" if wide else f" ▇={window.per}"
+            return f" ▇ = {counted(window.per, 'step')}" if wide else f" ▇={window.per}"
         if level == height - 1 and deepest:
             return f" {deepest} accepted" if wide else f" {deepest}"
         return ""

@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from math import ceil
 
-from textual.color import Color
-from textual_plotext import PlotextPlot
-
 from peagle_cli.trace.course import Course, Stretch
+from peagle_cli.tui.widgets.plot import Plot
 
 Figure = Callable[[Stretch], float | None]
 
@@ -18,13 +16,11 @@ _MARKS_AT_MOST = 12
 _Run = list[tuple[int, float]]
 
 
-class CoursePlot(PlotextPlot):
+class CoursePlot(Plot):
     """`figure` of a course, step by step; a vertical line wherever depth or method changed or a reply began.
 
     A redraw takes some milliseconds: callers show it a few times a second at most.
     """
-
-    theme = "textual-clear"  # leaves canvas and ticks to the style sheet
 
     def __init__(self, figure: Figure, digits: int, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -45,9 +41,9 @@ class CoursePlot(PlotextPlot):
         if runs:
             for run in runs:
                 steps, values = zip(*run, strict=True)
-                plot.plot(steps, values, marker="braille", color=self._color("token-accepted"))
+                plot.plot(steps, values, marker="braille", color=self.color("token-accepted"))
             for segment in course.segments[1:] if len(course.segments) <= _MARKS_AT_MOST else ():
-                plot.vline(segment.begin, color=self._color("accent"))
+                plot.vline(segment.begin, color=self.color("accent"))
             self._scale(max(value for run in runs for _, value in run), end)
         self.refresh()
 
@@ -79,6 +75,3 @@ class CoursePlot(PlotextPlot):
     def on_resize(self) -> None:
         """Plot for the new width at the next call."""
         self._drawn = None
-
-    def _color(self, variable: str) -> tuple[int, int, int]:
-        return Color.parse(self.app.theme_variables[variable]).rgb

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from peagle_cli.trace.metrics import Metrics
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
+from peagle_cli.wording import number
 
 _LABEL, _NUMBER = 16, 8
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -22,32 +23,32 @@ class Figures(Panel):
         speeds = [speed for _, speed in self.reply.speeds] if self.reply else []
         tokens = f"over {m.tokens}" if m.tokens else ""
         return [
-            [*self._row("tokens/s", _number(self._speed(), 0), "hero"), self.ink(sparkline(speeds, room), "draft")],
-            [*self._row("overall", _number(m.tokens_per_second, 0)), self.ink(tokens, "label")],
+            [*self._row("tokens/s", number(self._speed(), ".0f"), "hero"), self.ink(sparkline(speeds, room), "draft")],
+            [*self._row("overall", number(m.tokens_per_second, ".0f")), self.ink(tokens, "label")],
             [
-                *self._row("effective depth", _number(m.mean_acceptance_length, 2), "hero"),
+                *self._row("effective depth", number(m.mean_acceptance_length, ".2f"), "hero"),
                 self.ink(self._limit(), "label"),
             ],
-            [*self._row("accepted", _percent(m.draft_acceptance_rate)), self.ink("of the drafts", "label")],
+            [*self._row("accepted", number(m.draft_acceptance_rate, ".0%")), self.ink("of the drafts", "label")],
             [*self._row("draft", _milliseconds(m.mean_draft_s)), self.ink(_share(m.draft_s, m, room), "draft")],
             [*self._row("verify", _milliseconds(m.mean_verify_s)), self.ink(_share(m.verify_s, m, room), "target")],
         ]
 
     def _line(self, m: Metrics) -> Pieces:
         return [
-            self.ink(_number(self._speed(), 0).rjust(4), "hero"),
+            self.ink(number(self._speed(), ".0f").rjust(4), "hero"),
             self.ink(" tok/s  ", "label"),
-            self.ink(_number(m.mean_acceptance_length, 2).rjust(5), "hero"),
+            self.ink(number(m.mean_acceptance_length, ".2f").rjust(5), "hero"),
             self.ink(f" {self._limit():<9} ", "label"),
-            self.ink(_percent(m.draft_acceptance_rate).rjust(5), "value"),
+            self.ink(number(m.draft_acceptance_rate, ".0%").rjust(5), "value"),
             self.ink(" accepted ", "label"),
-            self.ink(_number(_ms(m.mean_draft_s), 1).rjust(5), "draft"),
+            self.ink(number(_ms(m.mean_draft_s), ".1f").rjust(5), "draft"),
             self.ink(" + ", "label"),
             self.ink(_milliseconds(m.mean_verify_s), "target"),
         ]
 
-    def _row(self, label: str, number: str, style: str = "value") -> Pieces:
-        return [self.ink(label.ljust(_LABEL), "label"), self.ink(number.rjust(_NUMBER) + "  ", style)]
+    def _row(self, label: str, figure: str, style: str = "value") -> Pieces:
+        return [self.ink(label.ljust(_LABEL), "label"), self.ink(figure.rjust(_NUMBER) + "  ", style)]
 
     def _speed(self) -> float | None:
         return self.reply.speed if self.reply else None
@@ -72,17 +73,9 @@ def _share(seconds: float, metrics: Metrics, cells: int) -> str:
     return bar(seconds / whole, cells) if whole else ""
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
-
-
 def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1000
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return f"{_number(_ms(seconds), 1)} ms"
+    return f"{number(_ms(seconds), '.1f')} ms"

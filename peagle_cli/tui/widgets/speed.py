@@ -2,22 +2,17 @@
 
 from math import ceil
 
-from textual.color import Color
-from textual_plotext import PlotextPlot
-
 from peagle_cli.tui.conversation import Reply
+from peagle_cli.tui.widgets.plot import Plot
 
 _POINTS_PER_CELL = 2
-_Rgb = tuple[int, int, int]
 
 
-class SpeedPlot(PlotextPlot):
+class SpeedPlot(Plot):
     """Tokens per second over the lane's seconds; a vertical line wherever depth or method changed.
 
     A redraw takes some milliseconds: callers show it a few times a second at most.
     """
-
-    theme = "textual-clear"  # leaves canvas and ticks to the style sheet
 
     def show(self, reply: Reply | None) -> None:
         """Plot this reply as of now."""
@@ -28,14 +23,11 @@ class SpeedPlot(PlotextPlot):
             thinned = reply.speeds[:: max(1, len(reply.speeds) // (_POINTS_PER_CELL * max(1, self.size.width)))]
             seconds, speeds = zip(*thinned, strict=True)
             top = ceil(max(speeds) / 10) * 10
-            plot.plot(seconds, speeds, marker="hd", color=self._color("token-accepted"), fillx=True)
+            plot.plot(seconds, speeds, marker="hd", color=self.color("token-accepted"), fillx=True)
             for second in reply.changes:
-                plot.vline(second, color=self._color("accent"))
+                plot.vline(second, color=self.color("accent"))
             plot.ylim(0, top)
             plot.yticks([0, top], ["0", f"{top}"])
             plot.xlim(0, seconds[-1])
             plot.xticks([0, seconds[-1]], ["0", f"{seconds[-1]:.0f} s"])
         self.refresh()
-
-    def _color(self, variable: str) -> _Rgb:
-        return Color.parse(self.app.theme_variables[variable]).rgb

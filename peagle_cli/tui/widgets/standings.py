@@ -1,12 +1,11 @@
 """What a race has come to: the lanes by speed, and the speed of every depth as predicted and as measured."""
 
-from textual.color import Color
-from textual_plotext import PlotextPlot
-
 from peagle_cli.trace.advice import Advice
 from peagle_cli.trace.events import METHOD_NAMES, Method
 from peagle_cli.tui.race import Race, Standing
 from peagle_cli.tui.widgets.panel import Panel, Pieces
+from peagle_cli.tui.widgets.plot import Plot
+from peagle_cli.wording import number
 
 _COLOURS: dict[Method, str] = {"eagle3": "token-bonus", "peagle": "token-accepted"}
 _COLUMNS = ("tok/s", "× plain", "× EAGLE-3", "per step")
@@ -36,10 +35,10 @@ class Standings(Panel):
         best = place == 1 and standing.tokens_per_second is not None
         ink = "hero" if best else "value"
         figures = (
-            _number(standing.tokens_per_second, ".1f"),
-            _number(standing.over_plain, ".2f"),
-            _number(standing.over_eagle3, ".2f"),
-            _number(standing.per_step, ".2f"),
+            number(standing.tokens_per_second, ".1f"),
+            number(standing.over_plain, ".2f"),
+            number(standing.over_eagle3, ".2f"),
+            number(standing.per_step, ".2f"),
         )
         return [
             self.ink(f"{place} ", "label"),
@@ -48,10 +47,8 @@ class Standings(Panel):
         ]
 
 
-class AdvicePlot(PlotextPlot):
+class AdvicePlot(Plot):
     """Tokens per second by depth: predictions as curves, measured lanes as points. Redrawn only when they change."""
-
-    theme = "textual-clear"  # leaves canvas and ticks to the style sheet
 
     def show(self, advice: Advice) -> None:
         """Plot this advice."""
@@ -65,7 +62,7 @@ class AdvicePlot(PlotextPlot):
         for method, colour in _COLOURS.items():
             curve = [p for p in advice.predictions if p.method in ("none", method)]
             if len(curve) > 1:
-                ink = self._color(colour)
+                ink = self.color(colour)
                 plot.plot([p.depth for p in curve], [p.tokens_per_second for p in curve], marker="braille", color=ink)
                 measured = [check for check in advice.checks if check.method == method]
                 plot.scatter(
@@ -79,10 +76,3 @@ class AdvicePlot(PlotextPlot):
         plot.yticks([0, round(max(speeds))])
         plot.xticks(sorted(set(depths)))
         self.refresh()
-
-    def _color(self, variable: str) -> tuple[int, int, int]:
-        return Color.parse(self.app.theme_variables[variable]).rgb
-
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)

@@ -4,6 +4,7 @@ them."""
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -37,6 +38,7 @@ from peagle_cli.tui.screens.themes import ThemesScreen
 from peagle_cli.tui.session import Session
 from peagle_cli.tui.themes import textual_theme
 
+_COLOURLESS = re.compile(r"dumb|vt[1-4]\d\d(-.*)?|.*-m(ono)?")  # terminals, by TERM; others are taken to have colours
 _LOOK_S = 1.0  # between two looks at whether the user's theme was edited
 
 Result = TypeVar("Result")
@@ -54,7 +56,9 @@ class PeagleApp(App[Result | PeagleError]):
 
     def __init__(self, theme: str | None) -> None:
         # Without colours Textual must not turn ours into shades of grey, but leave the terminal's own.
-        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
+        colourless = bool(os.environ.get("NO_COLOR") or _COLOURLESS.fullmatch(os.environ.get("TERM", "")))
+        super().__init__(ansi_color=True if colourless else None)
+        self.no_color = colourless
         self.animation_level = "none"  # a view that glides does not get to where a growing text ends
         self._theme_file, self._theme_read = Path(), 0.0
         self.wear(theme or themes.DEFAULT)

@@ -5,7 +5,7 @@ Only the last row can still change when spans are added, and a word at its end c
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size, split_graphemes
@@ -15,6 +15,8 @@ from peagle_cli.tui.model import Kind, Span
 _CHUNK = re.compile(r" +|[^ ]+")
 _JOINER = "\u200d"
 _EMOJI_STYLE = "\ufe0f"
+Marks = Mapping[Kind, tuple[str, str]]
+"""What to put before and behind the spans of a kind."""
 
 
 class Fragment(NamedTuple):
@@ -35,12 +37,13 @@ class Layout:
     """Rows of at most `width` cells. A row is broken between words, inside a word only where it is longer than a row.
 
     Spaces at the end of a full row are dropped, and so are spans of a `hidden` kind. Wide characters may be broken
-    before and after.
+    before and after. Marks belong to the span that they enclose, but not to its text.
     """
 
-    def __init__(self, width: int, hidden: Collection[Kind] = ()) -> None:
+    def __init__(self, width: int, hidden: Collection[Kind] = (), marks: Marks | None = None) -> None:
         self.width = max(2, width)  # the widest character has two cells
         self._hidden = hidden
+        self._marks = marks or {}
         self.rows: list[Row] = [[]]
         self._first_spans = [0]  # the span in which each row begins
         self._next_span = 0
@@ -56,7 +59,10 @@ class Layout:
             span = spans[index]
             self._next_span = index
             if span.kind not in self._hidden:
+                before, behind = self._marks.get(span.kind, ("", ""))
+                self._mark(before, span.kind, 0)
                 self._push(span)
+                self._mark(behind, span.kind, len(span.text))
         self._next_span = len(spans)
         return dirty
 
@@ -79,6 +85,11 @@ class Layout:
             if any(part.span == span and part.start <= offset for part in self.rows[later]):
                 row = later
         return row
+
+    def _mark(self, mark: str, kind: Kind, start: int) -> None:
+        if mark:
+            self._start = start
+            self._add_word(mark, cell_len(mark), kind)
 
     def _push(self, span: Span) -> None:
         end = 0

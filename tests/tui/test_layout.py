@@ -96,3 +96,15 @@ def test_finds_the_same_words_again_at_another_width() -> None:
     for row in range(len(wide.rows)):
         found = narrow.row_at(wide.span_at(row))
         assert narrow.rows[found][0].text == wide.rows[row][0].text
+
+
+def test_marks_enclose_a_span_and_belong_to_it() -> None:
+    layout = Layout(30, marks={Kind.REJECTED: ("[-", "-]")})
+    layout.extend([Span("a", Kind.ACCEPTED), Span(" dog", Kind.REJECTED), Span(" cat", Kind.CORRECTION)])
+    assert rows(layout) == ["a[- dog-] cat"]
+    assert {part.text: (part.span, part.start) for part in layout.rows[0] if part.kind is Kind.REJECTED} == {
+        "[-": (1, 0),
+        " ": (1, 0),
+        "dog": (1, 1),
+        "-]": (1, 4),
+    }

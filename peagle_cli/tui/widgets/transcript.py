@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from peagle_cli.tui.layout import Fragment, Layout, Row
+from peagle_cli.tui.layout import Fragment, Layout, Marks, Row
 from peagle_cli.tui.model import Kind, Spot, Transcript
 from peagle_cli.tui.search import Place, Search
 from peagle_cli.tui.widgets.typed import PassesOnTyping
@@ -29,6 +29,9 @@ _HIDDEN: dict[Rejected, frozenset[Kind]] = {
     "all": frozenset(),
     "none": frozenset({Kind.REJECTED, Kind.DISCARDED}),
 }
+_MARKS: Marks = {Kind.REJECTED: ("[-", "-]"), Kind.DISCARDED: ("(-", "-)")}
+"""Where there is no colour: a terminal that knows none may not know how to strike through either. As wdiff has them."""
+
 DEPTH = Binding.Group("depth", compact=True)
 _MATCH, _CURRENT = "match", "current"  # what was searched, and the match that the reader is at
 _BATCH = "batch"  # the batches that are looked at on the timeline, or that of the token being inspected
@@ -218,7 +221,8 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
     def _lay_out(self) -> None:
         top = self.first_place.span
         following = self.following
-        self._layout = Layout(self.scrollable_content_region.width, _HIDDEN[self.rejected])
+        marks = _MARKS if self.app.no_color else None
+        self._layout = Layout(self.scrollable_content_region.width, _HIDDEN[self.rejected], marks)
         self._layout.extend(self._transcript.spans)
         self._strips.clear()
         self.virtual_size = Size(self._layout.width, len(self._layout.rows))

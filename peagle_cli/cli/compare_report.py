@@ -197,8 +197,7 @@ def _findings(report: Report) -> Iterator[str]:
     for check in report.lossless.lanes:
         name = name_of((check.method, check.depth))
         if check.first_tie:
-            plural = "s" if check.ties > 1 else ""
-            yield f"{name}, {check.ties} rounding tie{plural}; the first: {_divergence(check.first_tie)}"
+            yield f"{name}, {counted(check.ties, 'rounding tie')}; the first: {_divergence(check.first_tie)}"
         if check.first_lossy:
             yield f"{name}, {check.lossy} lossy; the first: {_divergence(check.first_lossy)}"
 

@@ -11,6 +11,7 @@ from peagle_cli.recording.replies import RecordedReply, replies
 from peagle_cli.text import printable
 from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.trace.metrics import Summary
+from peagle_cli.wording import NONE, number
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#!|~&$@])")
 
@@ -67,11 +68,11 @@ def _reply(reply: RecordedReply) -> str:
 def _figures(metrics: Summary) -> list[tuple[str, str]]:
     rows = [
         ("tokens", str(metrics.tokens)),
-        ("tokens per second", _number(metrics.tokens_per_second, "{:.1f}")),
-        ("effective depth (mean acceptance length)", _number(metrics.mean_acceptance_length, "{:.2f}")),
-        ("draft acceptance rate", _number(metrics.draft_acceptance_rate, "{:.1%}")),
+        ("tokens per second", number(metrics.tokens_per_second, ".1f")),
+        ("effective depth (mean acceptance length)", number(metrics.mean_acceptance_length, ".2f")),
+        ("draft acceptance rate", number(metrics.draft_acceptance_rate, ".1%")),
         ("engine steps", str(metrics.steps)),
-        ("time to first token", _number(metrics.time_to_first_token_s, "{:.3f} s")),
+        ("time to first token", _seconds(metrics.time_to_first_token_s)),
     ]
     if metrics.steps:
         rows.append(("mean draft time per step", f"{metrics.draft_s / metrics.steps * 1e3:.2f} ms"))
@@ -79,8 +80,8 @@ def _figures(metrics: Summary) -> list[tuple[str, str]]:
     return [*rows, ("elapsed", f"{metrics.elapsed_s:.2f} s")]
 
 
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else form.format(value)
+def _seconds(value: float | None) -> str:
+    return NONE if value is None else f"{value:.3f} s"
 
 
 def _escaped(text: str) -> str:

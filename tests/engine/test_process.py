@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from peagle_cli.engine.logs import KEPT_LOGS
 from peagle_cli.engine.open import open_engine, start_engine
-from peagle_cli.engine.process import EngineProcess
+from peagle_cli.engine.process import EngineProcess, Opening
 from peagle_cli.engine.protocol import (
     EngineSpec,
     LaneSetting,
@@ -43,7 +43,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def engine(tiny_spec: EngineSpec, logs: Path) -> Iterator[EngineProcess]:
-    engine = open_engine(tiny_spec, unheard)
+    engine = Opening(tiny_spec).wait(unheard)
     yield engine
     engine.close()
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_opened_is_bad_input(logs: Path) -> None:
 
 
 def test_a_killed_engine_fails_the_reply(tiny_spec: EngineSpec, logs: Path) -> None:
-    engine = open_engine(tiny_spec, unheard)
+    engine = Opening(tiny_spec).wait(unheard)
     events: list[Event] = []
     for event in engine.run(request(max_tokens=3000)):
         events.append(event)
@@ -168,7 +168,7 @@ def engine_runs(pid: int) -> bool:
 
 
 def test_a_crash_tells_the_last_words_of_the_log(tiny_spec: EngineSpec, logs: Path) -> None:
-    engine = open_engine(tiny_spec, unheard)
+    engine = Opening(tiny_spec).wait(unheard)
     events = engine.run(request(max_tokens=3000))
     next(events)
     os.kill(engine.pid, signal.SIGSEGV)
@@ -184,7 +184,7 @@ def test_a_step_that_fails_ends_the_reply_and_not_the_engine(tiny_spec: EngineSp
     weights = load_file(folder / "model.safetensors")
     weights["model.norm.weight"][:] = np.nan
     save_file(weights, folder / "model.safetensors")
-    engine = open_engine(msgspec.structs.replace(tiny_spec, model=str(folder)), unheard)
+    engine = Opening(msgspec.structs.replace(tiny_spec, model=str(folder))).wait(unheard)
     for temperature in (0.0, 1.0):
         asked = msgspec.structs.replace(request(), sampling=Sampling(temperature=temperature))
         assert isinstance(failed := list(engine.run(asked))[-1], Failed)
@@ -194,7 +194,7 @@ def test_a_step_that_fails_ends_the_reply_and_not_the_engine(tiny_spec: EngineSp
 
 
 def test_every_lane_of_a_broken_engine_fails(tiny_spec: EngineSpec, logs: Path) -> None:
-    engine = open_engine(tiny_spec, unheard)
+    engine = Opening(tiny_spec).wait(unheard)
     lanes = (LaneSetting("a", "none", 0), LaneSetting("b", "peagle", 3))
     events = engine.run(msgspec.structs.replace(request(max_tokens=3000), lanes=lanes))
     next(events)
@@ -213,7 +213,7 @@ def test_cancelling_the_loading_ends_the_waiting(tiny_spec: EngineSpec, logs: Pa
 
 
 def test_closing_ends_a_reply_that_another_thread_waits_for(tiny_spec: EngineSpec, logs: Path) -> None:
-    engine = open_engine(tiny_spec, unheard)
+    engine = Opening(tiny_spec).wait(unheard)
     events: list[Event] = []
     begun = threading.Event()
 

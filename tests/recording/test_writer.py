@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from peagle_cli import locations
-from peagle_cli.engine.open import open_engine
+from peagle_cli.engine.process import Opening
 from peagle_cli.engine.protocol import EngineSpec, LaneSetting, Request
 from peagle_cli.engine.recorded import RecordedEngine
 from peagle_cli.engine.torch.engine import TorchEngine
@@ -75,7 +75,7 @@ def test_a_refused_request_leaves_no_trace(tiny_engine: TorchEngine, folder: Pat
 def test_an_engine_that_is_gone_before_the_reply_is_told_and_leaves_no_trace(
     tiny_spec: EngineSpec, folder: Path
 ) -> None:
-    process = open_engine(tiny_spec, unheard)
+    process = Opening(tiny_spec).wait(unheard)
     engine = RecordedEngine(process, pytest.fail)
     os.kill(process.pid, signal.SIGKILL)
     assert [type(event) for event in engine.run(SHORT)] == [Failed]

@@ -53,6 +53,7 @@ class TourScreen(ModalScreen[str]):
         super().__init__()
         self._page = TourPage(lesson)
         self._number = 0
+        self._written: str | None = None  # once it is ending
 
     def compose(self) -> ComposeResult:
         """A page, and where it stands."""
@@ -70,12 +71,12 @@ class TourScreen(ModalScreen[str]):
         """Whoever writes wants to ask something."""
         if event.is_printable and event.character and event.key not in self.active_bindings:
             event.stop()
-            self.dismiss(event.character)
+            self._end(event.character)
 
     def on_paste(self, event: events.Paste) -> None:
         """As with what is written."""
         event.stop()
-        self.dismiss(event.text)
+        self._end(event.text)
 
     def action_turn(self, by: int) -> None:
         """Turn the page; behind the last one the tour is over."""
@@ -83,11 +84,22 @@ class TourScreen(ModalScreen[str]):
         if self._number < len(self._page.pages()):
             self._show()
         else:
-            self.dismiss("")
+            self._end()
 
     def action_close(self) -> None:
         """End it."""
-        self.dismiss("")
+        self._end()
+
+    def _end(self, written: str = "") -> None:
+        """Leave once what is written at this moment has arrived: keys come faster than screens change."""
+        if self._written is None:
+            self._written = written
+            self.call_later(self._leave)
+        else:
+            self._written += written
+
+    def _leave(self) -> None:
+        self.dismiss(self._written)
 
     def _show(self) -> None:
         every = self._page.pages()

@@ -128,7 +128,8 @@ def _reason(batch: DraftBatch, place: int, sampling: Sampling) -> str:
     if sampling.temperature == 0:
         if kept:
             return "It is the target's first choice, too."
-        chances = f" The target gives the draft {view.prob:.1%}." if view else ""
+        chance = view and (f"{view.prob:.1%}" if view.prob >= 0.001 else "less than 0.1%")
+        chances = f" The target gives the draft {chance}." if chance else ""
         return f"The target's first choice is {_quoted(batch.bonus)}.{chances}"
     if view is None or view.threshold is None:
         return "The target's draw fell on it." if kept else f"The target's draw fell on {_quoted(batch.bonus)}."
@@ -150,4 +151,6 @@ def _probability(candidates: Sequence[Candidate], token: Token) -> float | None:
 
 
 def _quoted(token: Token) -> str:
-    return f"“{one_line(token.text)}”"
+    """A special token adds nothing to the text; its name stands among the candidates, where there are any."""
+    text = token.text or next((each.text for each in token.alternatives if each.id == token.id), "")
+    return f"“{one_line(text)}”" if text else "one without text"

@@ -59,3 +59,9 @@ def test_the_entropy_of_the_likeliest_alone_is_a_lower_bound() -> None:
         seen = entropy(whole[:known])
         assert seen is not None and not seen.exact and 0 < seen.bits <= exact
     assert entropy([]) is None
+
+
+def test_names_a_special_token_which_adds_nothing_to_the_text() -> None:
+    end = Token(0, "", 0.6, (Candidate(0, "<|im_end|>", 0.6), MERGE))
+    step = DraftBatch("chat", 4, "peagle", 1, (Token(1, " merge"),), 0, end, 1, 0.002, 0.01, 1.0)
+    assert inspect(step, 0, GREEDY).reason == "The target's first choice is “<|im_end|>”."

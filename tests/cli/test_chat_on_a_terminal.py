@@ -81,15 +81,6 @@ def test_ended_by_another_it_leaves_the_terminal_as_it_was(program: Program, tin
     eventually(lambda: not is_alive(engine))
 
 
-def test_a_screen_that_fails_leaves_the_terminal_as_it_was(program: Program, tiny_options: list[str]) -> None:
-    with terminal(program, PEAGLE, "chat", *tiny_options) as peagle:
-        peagle.expect("ready")
-        assert peagle.child_fd
-        os.write(peagle.child_fd, b"\x9b")  # no UTF-8: Textual gives up
-        peagle.expect_exact(LEAVE_ALTERNATE_SCREEN)
-        assert read_to_end(peagle)[1] == 1
-
-
 def test_leaving_while_the_engine_loads(program: Program, tiny_options: list[str]) -> None:
     with terminal(program, PEAGLE, "chat", *tiny_options) as peagle:
         peagle.expect_exact(ENTER_ALTERNATE_SCREEN)

@@ -30,7 +30,11 @@ def test_drafters_are_those_named_or_those_made_for_the_target(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("smollm2-135-instruct", "Did you mean smollm2-135m-instruct?"), ("qwen", "Give a folder"), ("", "Give a folder")],
+    [
+        ("smollm2-135-instruct", "Did you mean smollm2-135m-instruct?"),
+        ("mistral", "Give a folder"),
+        ("", "Give a folder"),
+    ],
 )
 def test_an_unknown_name_gets_near_matches(name: str, hint: str) -> None:
     with pytest.raises(BadInputError) as caught:

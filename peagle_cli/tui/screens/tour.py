@@ -46,7 +46,8 @@ class TourScreen(ModalScreen[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,enter,space,pagedown", "turn(1)", "next", id="tour.next"),
         Binding("left,backspace,pageup", "turn(-1)", "back", id="tour.back"),
-        Binding("escape,f1,ctrl+c,ctrl+d", "close", "close", priority=True, id="tour.close"),
+        Binding("escape,f1,ctrl+c", "close", "close", priority=True, id="tour.close"),
+        Binding("ctrl+d", "leave", "Leave", show=False, id="tour.leave"),
     ]
 
     def __init__(self, lesson: Lesson) -> None:
@@ -89,6 +90,10 @@ class TourScreen(ModalScreen[str]):
     def action_close(self) -> None:
         """End it."""
         self._end()
+
+    def action_leave(self) -> None:
+        """End the chat, as the same key does there."""
+        self.app.exit(0)
 
     def _end(self, written: str = "") -> None:
         """Leave once what is written at this moment has arrived: keys come faster than screens change."""

@@ -80,7 +80,7 @@ class Peer:
             stdin.write(json.dumps({"ids": list(ids), "tokens": tokens}).encode() + b"\n")
             stdin.flush()
         except BrokenPipeError:
-            raise _gone(self.lane.order.peer, self._log) from None
+            raise _gone(self._process, self.lane.order.peer, self._log) from None
         return msgspec.json.decode(_line(self._process, self.lane.order.peer, self._log), type=Reply)
 
     def close(self) -> None:
@@ -132,15 +132,17 @@ def _line(process: "subprocess.Popen[bytes]", peer: str, log: Path) -> bytes:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line.endswith(b"\n"):
-        raise _gone(peer, log)
+        raise _gone(process, peer, log)
     return line
 
 
-def _gone(peer: str, log: Path) -> PeagleError:
+def _gone(process: "subprocess.Popen[bytes]", peer: str, log: Path) -> PeagleError:
     said = last_lines(log)
-    return PeagleError(
-        f"{peer} ended before it answered: {said[-1] if said else 'it said nothing'}", f"Its log is {log}"
-    )
+    code = process.wait(_PATIENCE_S)
+    why = said[-1] if said else "it said nothing"
+    if code < 0:  # as of a build for another processor, which dies of an illegal instruction
+        why = f"killed by {signal.Signals(-code).name}"
+    return PeagleError(f"{peer} ended before it answered: {why}", f"Its log is {log}")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -12,6 +12,7 @@ from peagle_cli.bench.report import Report, Speed, Spread, lines
 from peagle_cli.bench.speed import SpeedTest, started
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.torch.engine import TorchEngine
+from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import unheard
 from peagle_cli.trace.rounds import PLAIN
 
@@ -40,6 +41,15 @@ def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
     (tmp_path / "python").chmod(0o755)
     lane = Lane(Order("llama.cpp", "", 1, 512, gguf=""))
     assert start(lane, [tmp_path / "python"]) is None
+
+
+def test_a_program_that_is_killed_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEAGLE_LOG_DIR", str(tmp_path))
+    (tmp_path / "python").write_text("#!/bin/sh\nkill -ILL $$\n")
+    (tmp_path / "python").chmod(0o755)
+    lane = Lane(Order("llama.cpp", "", 1, 512, gguf=""))
+    with pytest.raises(PeagleError, match="killed by SIGILL"):
+        start(lane, [tmp_path / "python"])
 
 
 def test_steps_are_measured_by_context(tiny_engine: TorchEngine) -> None:

@@ -73,10 +73,11 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _checked(name: str, value: object) -> list[str]:
-    keys = value if isinstance(value, list) else [value]
-    for key in keys or [value]:
+    keys: list[str] = []
+    for key in (value or [value]) if isinstance(value, list) else [value]:
         if not isinstance(key, str) or not _is_key(key):
             raise _refused(f"{key!r} for {name} is no key", 'A key is called as in "f5", "ctrl+g", "x", "shift+left".')
+        keys.append(key)
     return keys
 
 

@@ -5,12 +5,13 @@ loading maps it into memory. The order is an affair of torch and of the processo
 """
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -31,13 +32,10 @@ class PackedMatrices:
         # Not called *.safetensors: vLLM reads every file of that name in a model's folder.
         kind = f"{torch.backends.cpu.get_cpu_capability()}-torch-{torch.__version__}".lower()
         self._file = source.with_name(f"{source.stem}.int4-{kind}")
-        self._known: dict[str, Tensor] = load_file(self._file) if self._file.exists() else {}
-        self._matrices: dict[str, Q4Matrix] | None = None
-
-    @property
-    def are_kept(self) -> bool:
+        self._known = _read(self._file)
+        self.are_kept = bool(self._known)
         """Whether packing them has been done."""
-        return self._file.exists()
+        self._matrices: dict[str, Q4Matrix] | None = None
 
     def stack(self, names: Sequence[str]) -> Int4 | None:
         """The matrices `names` on top of each other; None where one of them is not at 4 bits."""
@@ -51,11 +49,12 @@ class PackedMatrices:
         if self._matrices is None:
             return
         self._matrices = None
+        part = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         try:
-            with NamedTemporaryFile(dir=self._file.parent, delete=False) as part:
-                save_file(self._known, part.name)
-                Path(part.name).replace(self._file)
-        except OSError:
+            save_file(self._known, part)
+            part.replace(self._file)
+        except (OSError, SafetensorError):  # the latter, too, of a disk that is full
+            part.unlink(missing_ok=True)
             log.warning("The packed weights cannot be kept in %s; they are packed at each start.", self._file.parent)
 
     def _pack(self, names: Sequence[str], key: str) -> bool:
@@ -70,3 +69,11 @@ class PackedMatrices:
         )
         self._known[f"{key}.packed"], self._known[f"{key}.scales"] = Int4.pack(*stacked)
         return True
+
+
+def _read(file: Path) -> dict[str, Tensor]:
+    """What was kept; nothing where that is not there, or damaged: then it is packed anew."""
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError):
+        return {}

@@ -75,6 +75,21 @@ def test_8_bit_rows_do_not_depend_on_each_other_and_are_close() -> None:
 
 
 @with_kernel
+def test_a_damaged_file_of_packed_weights_is_made_anew(gguf_file: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(gguf_file, tmp_path))
+    first = PackedMatrices(copy)
+    first.stack([GATE])
+    first.keep()
+    (kept,) = set(tmp_path.iterdir()) - {copy}
+    kept.write_bytes(kept.read_bytes()[:1000])
+    again = PackedMatrices(copy)
+    assert not again.are_kept
+    again.stack([GATE])
+    again.keep()
+    assert PackedMatrices(copy).are_kept
+
+
+@with_kernel
 def test_the_default_says_how_weights_are_kept() -> None:
     assert TorchEngine.open(EngineSpec()).info.machine.precision == "bfloat16 with int4 weights"
 

@@ -58,7 +58,9 @@ def chat(
     theme: Theme = None,
     dtype: Dtype = None,
     device: Device = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Stream the answer as text, also on a terminal.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="No screen: stream the answer, or talk line by line where nothing is asked.")
+    ] = False,
     output: Annotated[
         Output | None, typer.Option(help="Stream text, or print one JSON object, or stream events as JSON lines.")
     ] = None,
@@ -81,10 +83,11 @@ def chat(
 ) -> None:
     """Talk to a model and see every draft batch.
 
-    On a terminal this opens the chat screen. In a pipe, or with --plain or --output, it streams the answer to one
-    prompt and ends. Options that name a variable can also be set in config.toml (see `peagle locate`).
+    On a terminal this opens the chat screen; with --plain and no prompt, a conversation that scrolls. In a pipe, or
+    with a prompt and --plain or --output, it streams the answer and ends. Options that name a variable can also be set
+    in config.toml (see `peagle locate`).
     """
-    on_screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain and output is None
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     check_theme(theme)
     if candidates and output != "jsonl":
         raise BadInputError("--candidates is for events.", "Add --output jsonl, or leave it out.")
@@ -122,10 +125,14 @@ def chat(
 
         serve_chats(options, port)
         return
-    if on_screen:
+    if on_terminal and not plain and output is None:
         from peagle_cli.tui.app import run_chat
 
         raise typer.Exit(run_chat(options))
+    if on_terminal and output is None and options.prompt is None:
+        from peagle_cli.cli.plain_chat import converse
+
+        converse(options)
     from peagle_cli.cli.plain import answer
 
     answer(options, output or "text", candidates)

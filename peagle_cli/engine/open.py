@@ -1,5 +1,7 @@
 """Where engines are opened: the only place that knows which kind a spec asks for."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
+
 from peagle_cli.engine.process import Opening as ProcessOpening
 from peagle_cli.engine.protocol import Engine, EngineSpec, Opening
 from peagle_cli.errors import BadInputError
@@ -8,6 +10,7 @@ from peagle_cli.models.served import check_embedded
 
 EMBEDDED = "torch"
 VLLM = "vllm"
+_LOOK_S = 0.1
 
 
 def start_engine(spec: EngineSpec) -> Opening:
@@ -33,5 +36,18 @@ def start_engine(spec: EngineSpec) -> Opening:
 
 
 def open_engine(spec: EngineSpec, on_progress: OnProgress) -> Engine:
-    """Load an engine and wait for it. Raises `BadInputError` or `PeagleError` when it cannot be opened."""
-    return start_engine(spec).wait(on_progress)
+    """Load an engine and wait for it. Raises `BadInputError` or `PeagleError` when it cannot be opened.
+
+    `on_progress` is called from another thread: this one looks up from its waiting again and again, since a Ctrl+C that
+    comes just before a read begins would be heard only when that has ended.
+    """
+    opening = start_engine(spec)
+    with ThreadPoolExecutor(max_workers=1) as waiting:
+        opened = waiting.submit(opening.wait, on_progress)
+        try:
+            while not wait((opened,), _LOOK_S).done:
+                pass
+            return opened.result()
+        except BaseException:
+            opening.cancel()
+            raise

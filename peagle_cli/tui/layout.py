@@ -119,7 +119,7 @@ class Layout:
         if not text or text.isascii() or last < 0:
             return text
         end = 0
-        while end < len(text) and _extends(row[last].text[-1] if end == 0 else text[end - 1], text[end]):
+        while end < len(text) and extends(row[last].text[-1] if end == 0 else text[end - 1], text[end]):
             end += 1
         if end:
             before = row[last]
@@ -204,6 +204,6 @@ def _head(text: str, width: int) -> tuple[str, int]:
     return text[:end], used
 
 
-def _extends(before: str, char: str) -> bool:
+def extends(before: str, char: str) -> bool:
     """Whether `char` is drawn as part of the character before it."""
     return before == _JOINER or char in (_JOINER, _EMOJI_STYLE) or get_character_cell_size(char) == 0

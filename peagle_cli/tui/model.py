@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from peagle_cli.text import one_line, printable
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Sampling, Token, decode, encode
@@ -39,6 +39,19 @@ class Kind(StrEnum):
     SPEAKER = "speaker"
     NOTE = "note"
     ERROR = "error"
+
+
+Rejected = Literal["first", "all", "none"]
+"""Which drafts to show besides the reply: those that the target disagreed with, also those behind them, or none."""
+
+HIDDEN: dict[Rejected, frozenset[Kind]] = {
+    "first": frozenset({Kind.DISCARDED}),
+    "all": frozenset(),
+    "none": frozenset({Kind.REJECTED, Kind.DISCARDED}),
+}
+MARKS = {Kind.REJECTED: ("[-", "-]"), Kind.DISCARDED: ("(-", "-)")}
+"""What encloses them where there is no colour: a terminal that knows none may not know how to strike through either.
+As wdiff has them."""
 
 
 class Span(NamedTuple):

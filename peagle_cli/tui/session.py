@@ -125,16 +125,11 @@ class Session:
 
     def poll(self) -> list[Update]:
         """All that was reported since the last call, in order."""
-        updates: list[Update] = []
-        while True:
-            try:
-                update = self._queue.get_nowait()
-            except Empty:
-                return updates
-            if isinstance(update, Defect):
-                raise update.error
-            self._follow(update)
-            updates.append(update)
+        return self._reported(0.0)
+
+    def wait(self, longest_s: float) -> list[Update]:
+        """As `poll`, but waits so many seconds for something to be reported."""
+        return self._reported(longest_s)
 
     def close(self) -> None:
         """End the reply, the loading and the engine."""
@@ -147,6 +142,18 @@ class Session:
             self.engine.close()
         self.engine = self._opening = self._thread = None
         self.phase = Phase.BROKEN
+
+    def _reported(self, patience_s: float) -> list[Update]:
+        updates: list[Update] = []
+        while True:
+            try:
+                update = self._queue.get(timeout=0.0 if updates else patience_s)
+            except Empty:
+                return updates
+            if isinstance(update, Defect):
+                raise update.error
+            self._follow(update)
+            updates.append(update)
 
     def _follow(self, update: Update) -> None:
         match update:

@@ -4,11 +4,12 @@ from typing import get_args
 
 from textual import on
 
+from peagle_cli.tui.model import Rejected
 from peagle_cli.tui.screens.figures import FiguresScreen, Place, subjects_of
 from peagle_cli.tui.screens.words import WordsScreen
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.inspector import Inspector
-from peagle_cli.tui.widgets.transcript import Rejected, TranscriptView
+from peagle_cli.tui.widgets.transcript import TranscriptView
 
 _REJECTED: dict[Rejected, str] = {
     "first": "Showing the drafts that were rejected.",

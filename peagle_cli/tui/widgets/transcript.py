@@ -1,7 +1,7 @@
 """The transcript on screen: draws only the rows in view, and only those again that changed."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -14,24 +14,13 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from peagle_cli.tui.layout import Fragment, Layout, Marks, Row
-from peagle_cli.tui.model import Kind, Spot, Transcript
+from peagle_cli.tui.layout import Fragment, Layout, Row
+from peagle_cli.tui.model import HIDDEN, MARKS, Kind, Rejected, Spot, Transcript
 from peagle_cli.tui.search import Place, Search
 from peagle_cli.tui.widgets.typed import PassesOnTyping
 
 _CACHED_ROWS = 2000
 _NEAR = 2  # rows
-Rejected = Literal["first", "all", "none"]
-"""Which drafts to show besides the reply: those that the target disagreed with, also those behind them, or none."""
-
-_HIDDEN: dict[Rejected, frozenset[Kind]] = {
-    "first": frozenset({Kind.DISCARDED}),
-    "all": frozenset(),
-    "none": frozenset({Kind.REJECTED, Kind.DISCARDED}),
-}
-_MARKS: Marks = {Kind.REJECTED: ("[-", "-]"), Kind.DISCARDED: ("(-", "-)")}
-"""Where there is no colour: a terminal that knows none may not know how to strike through either. As wdiff has them."""
-
 DEPTH = Binding.Group("depth", compact=True)
 _MATCH, _CURRENT = "match", "current"  # what was searched, and the match that the reader is at
 _BATCH = "batch"  # the batches that are looked at on the timeline, or that of the token being inspected
@@ -221,8 +210,8 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
     def _lay_out(self) -> None:
         top = self.first_place.span
         following = self.following
-        marks = _MARKS if self.app.no_color else None
-        self._layout = Layout(self.scrollable_content_region.width, _HIDDEN[self.rejected], marks)
+        marks = MARKS if self.app.no_color else None
+        self._layout = Layout(self.scrollable_content_region.width, HIDDEN[self.rejected], marks)
         self._layout.extend(self._transcript.spans)
         self._strips.clear()
         self.virtual_size = Size(self._layout.width, len(self._layout.rows))

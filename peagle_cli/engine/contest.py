@@ -84,13 +84,16 @@ def sweep_requests(contest: Contest, info: EngineInfo) -> Iterator[Request]:
     machine for a moment then meets each depth once at most. Each can be ended as soon as every lane has taken
     `SWEEP_STEPS` steps. Lanes keep their names, and so their caches: only the first requests process the prompt.
     """
-    methods = sorted({method for method, _ in contest.settings if method != "none"})
-    deepest = max((info.max_depths[method] for method in methods), default=0)
+    methods: list[Method] = ["none", *sorted({method for method, _ in contest.settings if method != "none"})]
     messages = (*contest.history, Message("user", contest.prompts[0].turns[0]))
-    for depth in (*range(deepest + 1), *reversed(range(deepest + 1))):
-        settings = [(method, depth) for method in methods if depth <= info.max_depths[method]] if depth else [PLAIN]
-        lanes = tuple(LaneSetting(f"sweep {method}", method, depth) for method, depth in settings)
-        yield Request(messages, lanes, contest.sampling, SWEEP_STEPS * (depth + 1) + 1)
+    # Where lanes do not take turns, a method may have to be loaded: all of its depths, then, before the next method's.
+    for group in [methods] if info.takes_turns else [[method] for method in methods]:
+        deepest = max(info.max_depths.get(method, 0) for method in group)
+        for depth in (*range(deepest + 1), *reversed(range(deepest + 1))):
+            able = [m for m in group if (m == "none") == (depth == 0) and depth <= info.max_depths.get(m, 0)]
+            lanes = tuple(LaneSetting(f"sweep {method}", method, depth) for method in able)
+            if lanes:
+                yield Request(messages, lanes, contest.sampling, SWEEP_STEPS * (depth + 1) + 1)
 
 
 def play(engine: Engine, contest: Contest) -> Generator[tuple[Round, Event]]:

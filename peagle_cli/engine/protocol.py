@@ -80,7 +80,8 @@ class EngineInfo(msgspec.Struct, frozen=True, tag=True):
     `context` is the longest context in tokens. `drafters` and `max_depths` are by method; a method that is not
     among them cannot be switched to. Plain decoding always can. `footprints` tell of the drafters and,
     as "none", of the target; empty where the engine does not know. `steerable` says whether commands are obeyed beyond
-    `Stop`; where they are not, the depth is the greatest. `notes` are sentences on what a user should know of this
+    `Stop`; where they are not, the depth is the greatest. `takes_turns` says whether the lanes of a request take turns
+    step by step; otherwise they run one after the other. `notes` are sentences on what a user should know of this
     engine: what it cannot tell, and how to get it.
     """
 
@@ -93,6 +94,7 @@ class EngineInfo(msgspec.Struct, frozen=True, tag=True):
     versions: dict[str, str]
     footprints: dict[Method, Footprint] = {}
     steerable: bool = True
+    takes_turns: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -174,7 +176,8 @@ class Opening(Protocol):
     """An engine that loads. `cancel` may be called from another thread than the one that waits."""
 
     def wait(self, on_progress: OnProgress) -> Engine:
-        """Wait until the engine can be used.
+        """Wait until the engine can be used. `on_progress` is called meanwhile, and later, from whatever thread, when a
+        request needs more to be loaded.
 
         Raises `BadInputError` for a spec that cannot be opened, `PeagleError` when opening fails, by `cancel` too.
         """

@@ -70,6 +70,7 @@ class AttachedServer:
                 **({"vllm": version} if version else {}),
             },
             steerable=hello.steers if hello else False,
+            takes_turns=False,
             notes=tuple(self._notes(hello, version, counters)),
         )
 
@@ -96,7 +97,7 @@ class AttachedServer:
                     "`peagle tap` says how to start one that can.",
                 )
 
-    def backend(self, method: Method) -> Backend:
+    def backend(self, method: Method, wanted: Callable[[], bool]) -> Backend:
         """The server: plain decoding, too, is on it, with no drafts verified."""
         if self._link is None and self._backend.vllm:
             self._before = self._server.counters()

@@ -1,5 +1,6 @@
 """One request to one server: begun and read in a thread of its own, what it says put into a queue."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from peagle_cli.engine.protocol import Request
 from peagle_cli.engine.vllm import wire
 from peagle_cli.engine.vllm.batches import Texts, piece_of
 from peagle_cli.engine.vllm.link import TapLink
-from peagle_cli.engine.vllm.server import Server, Stream
+from peagle_cli.engine.vllm.server import ReplyCounts, Server, Stream
 from peagle_cli.errors import PeagleError
 from peagle_cli.trace.events import Sampling
 
@@ -48,9 +49,10 @@ class Began(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The stream has come to its end, for the `reason` that the server gives."""
+    """The stream has come to its end, for the `reason` that the server gives; with its counts, where it tells them."""
 
     reason: str
+    counts: ReplyCounts | None = None
 
 
 class Interrupted(msgspec.Struct, frozen=True):
@@ -107,10 +109,12 @@ class Attempt:
             self.inbox.put(error)
 
     def _pass_on(self, stream: Stream) -> None:
-        reason, begun = "stop", False
+        reason, begun, counts = "stop", False, None
         for event in stream:
             if "error" in event:
                 raise PeagleError(f"The server gave up: {event['error']}.")
+            with contextlib.suppress(KeyError, TypeError, msgspec.ValidationError):
+                counts = msgspec.convert(event["metrics"]["speculative_decoding"], ReplyCounts)
             for choice in event.get("choices") or []:
                 if not begun:
                     begun = True
@@ -118,7 +122,7 @@ class Attempt:
                     self.inbox.put(Began(tuple(ids)))
                 self.inbox.put(piece_of(choice, time.monotonic()))
                 reason = choice.get("finish_reason") or reason
-        self.inbox.put(Ended(reason))
+        self.inbox.put(Ended(reason, counts))
 
 
 def chat(backend: Backend, request: Request, salt: str) -> tuple[str, dict[str, Any]]:
@@ -156,5 +160,7 @@ def _common(backend: Backend, request: Request, max_tokens: int, salt: str) -> d
     sampling = request.sampling
     body = {"model": backend.model, "stream": True, "max_tokens": max_tokens}
     if backend.vllm:
-        return {**body, **sampling_like(sampling), "return_token_ids": True, "cache_salt": salt}
+        # What vLLM counted for the reply comes with its usage; a tap tells it anyway.
+        counts = {} if backend.link else {"stream_options": {"include_usage": True}}
+        return {**body, **sampling_like(sampling), "return_token_ids": True, "cache_salt": salt, **counts}
     return {**body, **_standard(sampling), **({"top_k": sampling.top_k} if sampling.top_k else {})}

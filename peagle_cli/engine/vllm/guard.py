@@ -1,13 +1,15 @@
 """Stands between peagle and a server it started, so that the one never outlives the other.
 
-`python -m peagle_cli.engine.vllm.guard LOG COMMAND...` runs the command until it ends, or until standard input closes:
-then peagle is gone, or wants the server gone. Whatever the server prints goes to the log, as far as there is room: a
-full disk is no reason to stop. In the end nothing that the server started is left. Knows the standard library only.
+`python -m peagle_cli.engine.vllm.guard LOG FOLDER COMMAND...` runs the command until it ends, or until standard input
+closes: then peagle is gone, or wants the server gone. Whatever the server prints goes to the log, as far as there is
+room: a full disk is no reason to stop. In the end nothing that the server started is left, and FOLDER, its own for as
+long as it runs, is removed. Knows the standard library only.
 """
 
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """Guard the command; returns its exit code, negative for a signal."""
-    log, command = Path(sys.argv[1]), sys.argv[2:]
+    log, folder, command = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     server = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -42,6 +44,7 @@ def main() -> int:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(server.pid, signal.SIGKILL)
     writer.join(PATIENCE_S)
+    shutil.rmtree(folder, ignore_errors=True)
     return code
 
 

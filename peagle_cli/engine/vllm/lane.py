@@ -1,14 +1,16 @@
 """One lane's reply from servers: its events, and the commands on the way."""
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from queue import Empty
 from typing import Protocol
 
 from peagle_cli.engine.protocol import LaneSetting, Request
 from peagle_cli.engine.vllm.attempt import Attempt, Backend, Began, Ended, Interrupted, chat, rest
 from peagle_cli.engine.vllm.batches import BatchMaker, Piece
+from peagle_cli.engine.vllm.launch import UnwantedError
 from peagle_cli.engine.vllm.link import Lost, Told
+from peagle_cli.engine.vllm.server import ReplyCounts
 from peagle_cli.engine.vllm.weave import Weaver
 from peagle_cli.errors import PeagleError
 from peagle_cli.trace.events import Changed, Event, Failed, Finished, FinishReason, Method, Started
@@ -25,8 +27,9 @@ _End = Ended | Interrupted | PeagleError
 class Backends(Protocol):
     """Where lanes get their servers."""
 
-    def backend(self, method: Method) -> Backend:
-        """The server for a method, started if need be. Raises `PeagleError` when it cannot be."""
+    def backend(self, method: Method, wanted: Callable[[], bool]) -> Backend:
+        """The server for a method, started if need be. Raises `PeagleError` when it cannot be, `UnwantedError` when it
+        is not `wanted` any more before it answers."""
         ...
 
     def remark(self, backend: Backend) -> str:
@@ -52,9 +55,12 @@ class LaneRun:
         self._backends = backends
         self._context = context
         self._salt = salt
+        self._begun = False  # `Started` has been told
         self._maker: BatchMaker | None = None
         self._said: list[int] = []
+        self._accepted: list[int] = []  # by the steps that have drafted
         self._lost = 0  # steps that did not reach us
+        self._remark = ""  # what the latest server has to say of it
         self._blank = 0  # steps whose drafts are all token 0: what vLLM puts where its drafter cannot draft
         self._shown_depth = setting.depth
         self._lock = threading.Lock()  # of what follows
@@ -96,26 +102,38 @@ class LaneRun:
 
     def events(self, started: "Callable[[LaneRun], Started]") -> Generator[Event]:
         """The lane's events; `started` makes the first. Raises what the server refuses before it."""
-        if self._stopped:
-            yield started(self)
-            yield Finished(self.name, "cancelled")
-            return
         while True:
-            backend = self._backends.backend(self.method)
-            end = yield from self._attempted(Attempt(backend), started)
+            end = yield from self._served(started)
             with self._lock:
                 method, self._next_method = self._next_method, None
             if method is None or self._stopped or not isinstance(end, Interrupted):
                 break
-            yield Changed(self.name, "method", self.method, method)
+            if self._begun:
+                yield Changed(self.name, "method", self.method, method)
             self.method = method
+        if not self._begun:
+            if isinstance(end, PeagleError):
+                raise end
+            yield started(self)
         if isinstance(end, PeagleError):
-            error = self._backends.why_gone(backend, end)
-            if self._maker is None:
-                raise error
-            yield Failed(self.name, error.message, error.hint)
+            yield Failed(self.name, end.message, end.hint)
         else:
-            yield Finished(self.name, self._reason(end), self._note(backend))
+            yield Finished(self.name, self._reason(end), self._note)
+
+    def _served(self, started: "Callable[[LaneRun], Started]") -> Generator[Event, None, _End]:
+        """The events of the reply, or its rest, by the method that is set now."""
+        try:
+            backend = self._backends.backend(self.method, lambda: not self._leaves)
+        except UnwantedError:
+            return Interrupted()
+        except PeagleError as error:
+            return error
+        end = yield from self._attempted(Attempt(backend), started)
+        if isinstance(end, PeagleError):
+            return self._backends.why_gone(backend, end)
+        counts = end.counts if isinstance(end, Ended) else None
+        self._remark = _told(counts, self._accepted) if counts else self._backends.remark(backend)
+        return end
 
     def _attempted(self, attempt: Attempt, started: "Callable[[LaneRun], Started]") -> Generator[Event, None, _End]:
         """The events of one request, from its beginning to its end or interruption."""
@@ -123,7 +141,7 @@ class LaneRun:
             self._attempt = attempt
             if self._held or self._drafts != attempt.backend.depth:
                 self._steer()
-            if self._stopped:
+            if self._leaves:
                 attempt.interrupt()
         try:
             if self._maker is None:
@@ -140,10 +158,9 @@ class LaneRun:
     def _follow(self, attempt: Attempt, started: "Callable[[LaneRun], Started]") -> Generator[Event, None, _End]:
         weaver: Weaver | None = None
         early: list[object] = []  # what the tap told before the stream began
-        begun = self._maker is not None
         end: _End | None = None
         while end is None or (weaver is not None and isinstance(end, Ended) and not weaver.complete):
-            due = weaver is not None and (weaver.waits or not begun or end is not None)
+            due = weaver is not None and (weaver.waits or not self._begun or end is not None)
             item = _next(attempt, _GRACE_S if due else None)
             match item:
                 case Began(prompt_ids=ids):
@@ -160,11 +177,11 @@ class LaneRun:
                 case _:
                     self._take(weaver, item)
             over = end is not None and not isinstance(end, PeagleError)
-            if not begun and (over or (weaver is not None and weaver.prefilled is not None)):
-                begun = True
+            if not self._begun and (over or (weaver is not None and weaver.prefilled is not None)):
+                self._begun = True
                 self.reused = max(0, len(self.prompt_ids) - (weaver.prefilled or 0)) if weaver else 0
                 yield started(self)
-            if begun and weaver is not None:
+            if self._begun and weaver is not None:
                 yield from self._shown(weaver)
         return end
 
@@ -199,12 +216,19 @@ class LaneRun:
                 yield Changed(self.name, "depth", self._shown_depth, batch.depth)
                 self._shown_depth = batch.depth
             self._said += [token.id for token in batch.tokens]
+            if batch.drafted:
+                self._accepted.append(batch.accepted)
             self._blank += len(batch.drafted) > 1 and not any(token.id for token in batch.drafted)
             yield batch
 
     def _steer(self, steps: int = 0) -> None:
         if self._attempt:
             self._attempt.steer(self._drafts, self._held, steps)
+
+    @property
+    def _leaves(self) -> bool:
+        """Whether the server that serves it now, or is to, is not the one that is wanted."""
+        return self._stopped or self._next_method is not None
 
     @property
     def _drafts(self) -> int:
@@ -216,13 +240,27 @@ class LaneRun:
         full = len(self.prompt_ids) + len(self._said) >= self._context
         return "context" if end.reason == "length" and full else _REASONS.get(end.reason, "stop")
 
-    def _note(self, backend: Backend) -> str:
+    @property
+    def _note(self) -> str:
         notes = []
         if self._lost:
             notes.append(f"{self._lost} steps did not reach peagle in time: what was drafted in them is unknown.")
         if self._blank:
             notes.append(f"In {self._blank} steps the drafter was out of its context: nothing was drafted.")
-        return " ".join(notes) or self._backends.remark(backend)
+        return " ".join(notes) or self._remark
+
+
+def _told(counts: ReplyCounts, shown: Sequence[int]) -> str:
+    """A server's own counts of a reply, and whether they are those of the steps that were `shown` as they arrived."""
+    agrees = ""
+    if counts.accepted_by:
+        # A limit can cut what the last step put out, not what it accepted.
+        alike = len(counts.accepted_by) == len(shown) and counts.accepted_by[:-1] == tuple(shown[:-1])
+        agrees = ", step by step as shown" if alike else ", in other steps than shown: some arrived together"
+    return (
+        f"The server counted for this reply: {counts.drafts} drafts, {counts.draft_tokens} tokens drafted, "
+        f"{counts.accepted_tokens} accepted{agrees}."
+    )
 
 
 def _next(attempt: Attempt, timeout_s: float | None) -> object:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -37,6 +37,7 @@ CPU_BATCH = 64
 KILLED = 256 - signal.SIGKILL
 """The guard's exit code when the server was killed."""
 
+_PATH = "path"  # in a server's folder, what it imports of ours
 _POLL_S = 0.2
 _CLOSE_S = 10.0  # the guard's patience, and some for itself
 _LOG_BYTES = 200_000  # of the log's end are searched for what went wrong
@@ -64,6 +65,10 @@ class Plan(msgspec.Struct, frozen=True):
         return ASYNCHRONOUS in self.flags
 
 
+class UnwantedError(PeagleError):
+    """A server that was waited for is not wanted any more."""
+
+
 class Launch:
     """A server that starts, runs, and ends with `close`, which any thread may call at any time."""
 
@@ -71,15 +76,15 @@ class Launch:
         self.plan = plan
         self.log = new_log()
         self.folder = Path(tempfile.mkdtemp(prefix="peagle-"))  # mode 0700
-        self.tap = f"ipc://{self.folder}"
+        self.tap = _tap(self.folder)
         port = preflight.value_of(plan.flags, "--port")
         self.port = int(port) if port and port.isdecimal() else free_port()
         self._closing = threading.Lock()
-        (self.folder / "path").mkdir()
-        package_beside(self.folder / "path")
+        (self.folder / _PATH).mkdir()
+        package_beside(self.folder / _PATH)
         self._guard = subprocess.Popen(
             [
-                *(sys.executable, "-P", "-m", "peagle_cli.engine.vllm.guard", str(self.log)),
+                *(sys.executable, "-P", "-m", "peagle_cli.engine.vllm.guard", str(self.log), str(self.folder)),
                 *command(plan, installation, self.port),
             ],
             stdin=subprocess.PIPE,
@@ -87,7 +92,7 @@ class Launch:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             cwd=self.folder,
-            env=environment(installation, self.tap, self.folder / "path"),
+            env=environment(installation, self.folder),
         )
 
     @property
@@ -100,18 +105,22 @@ class Launch:
         """How to talk to it."""
         return Server(f"http://{HOST}:{self.port}")
 
-    def wait(self, on_progress: OnProgress) -> None:
-        """Wait until the server answers. Raises `PeagleError` when it ends before, by `close` too."""
-        stage, shown = f"Starting vLLM ({self.plan.method})", ""
-        on_progress(Progress(stage))
+    def wait(self, on_progress: OnProgress, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Wait until the server answers, and tell every second how long it has taken and what it logged last.
+
+        Raises `PeagleError` when it ends before, by `close` too; `UnwantedError` once it is not `wanted` any more.
+        """
+        began = time.monotonic()
+        told = -1
         while self.running:
             if self.server.is_healthy():
                 return
+            if not wanted():
+                raise UnwantedError("The server was not waited for.")
+            if (seconds := int(time.monotonic() - began)) > told:
+                told = seconds
+                on_progress(Progress(f"Starting vLLM ({self.plan.method}){_stage(seconds, last_lines(self.log))}"))
             time.sleep(_POLL_S)
-            lines = last_lines(self.log)
-            if lines and lines[-1] != shown:
-                shown = lines[-1]
-                on_progress(Progress(f"{stage}: {_brief(shown)}"))
         raise self.failure()
 
     def failure(self) -> PeagleError:
@@ -137,7 +146,7 @@ class Launch:
             except subprocess.TimeoutExpired:
                 self._guard.kill()  # the kernel ends the server with it
                 self._guard.wait()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)  # where the guard was killed before it could
 
 
 def command(plan: Plan, installation: Installation, port: int) -> list[str]:
@@ -191,9 +200,16 @@ def speculative_config(drafter: Drafter, depth: int, cpu_batch: int | None) -> d
     return config
 
 
-def environment(installation: Installation, tap: str, path: Path) -> dict[str, str]:
-    """The variables of a server: P-EAGLE runs on vLLM's first model runner only, so that all are to run on it."""
-    ours = {"PEAGLE_TAP": tap, "PYTHONPATH": str(path), "VLLM_USE_V2_MODEL_RUNNER": "0", "HF_HUB_OFFLINE": "1"}
+def environment(installation: Installation, folder: Path) -> dict[str, str]:
+    """The variables of a server that has `folder` for itself, its sockets too. P-EAGLE runs on vLLM's first model
+    runner only, so that all are to run on it."""
+    ours = {
+        "PEAGLE_TAP": _tap(folder),
+        "PYTHONPATH": str(folder / _PATH),
+        "VLLM_RPC_BASE_PATH": str(folder),
+        "VLLM_USE_V2_MODEL_RUNNER": "0",
+        "HF_HUB_OFFLINE": "1",
+    }
     return {**defaults(installation), **os.environ, **ours}
 
 
@@ -226,6 +242,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _tap(folder: Path) -> str:
+    """Where the tap of a server listens that has `folder` for itself."""
+    return f"ipc://{folder}"
+
+
 def _context(plan: Plan) -> int | None:
     """The drafter's context, where the target's is longer."""
     raw = preflight.target_context(plan.target)
@@ -233,12 +254,14 @@ def _context(plan: Plan) -> int | None:
     return own if own and raw and own < raw else None
 
 
-def _brief(line: str) -> str:
-    """A log line without who wrote it and when."""
-    return one_line(_PREFIX.sub("", line))[:70]
+def _stage(seconds: int, lines: Sequence[str]) -> str:
+    """How far a server is that has been starting for so long: ", 35 s: Loading weights took 1.2 seconds"."""
+    logged = [found[1] for line in lines if (found := _LOGGED.match(line))]
+    return (f", {seconds} s" if seconds else "") + (f": {one_line(logged[-1])[:70].rstrip(': ')}" if logged else "")
 
 
-_PREFIX = re.compile(r"^(\([^)]*\) )?((DEBUG|INFO|WARNING|ERROR)\b:? *)?(\d\d-\d\d \d\d:\d\d:\d\d )?(\[[^]]*\] *)?")
+_LOGGED = re.compile(r"^(?:\([^)]*\) )?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\] *([A-Z].{8,})$")
+"""A line of vLLM's own log that says something, and not what its libraries print."""
 
 _KNOWN = (
     (r"unrecognized arguments: (.+)", "This vLLM does not know {0}."),

@@ -7,6 +7,7 @@ import os
 import platform
 import threading
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -58,6 +59,7 @@ class OwnServers:
         self._starting: Launch | None = None
         self._closed = False
         self._info: EngineInfo | None = None
+        self._on_progress: OnProgress = unheard
         self._drafters: dict[Method, Drafter] = {}
 
     def open(self, on_progress: OnProgress) -> None:
@@ -69,8 +71,8 @@ class OwnServers:
         self._installation, self._flags = choice.installation, choice.flags
         self._target, self._model, self._drafters = choice.target, choice.title, choice.drafters
         self._tokenizer = Tokenizer.load(self._target)
-        first = self._first()
-        running = self._start(first, on_progress)
+        self._on_progress = on_progress
+        running = self._start(self._first())
         self._info = self._describe(running.link.hello)
 
     def _first(self) -> Method:
@@ -100,15 +102,16 @@ class OwnServers:
                     "Start with the --depth that is wanted, or leave --async-scheduling out.",
                 )
 
-    def backend(self, method: Method) -> Backend:
-        """The server for a method, started if need be. Raises `PeagleError` when it cannot be."""
+    def backend(self, method: Method, wanted: Callable[[], bool] = lambda: True) -> Backend:
+        """The server for a method, started if need be. Raises `PeagleError` when it cannot be, `UnwantedError` when it
+        was not waited for."""
         with self._lock:
             running = self._running.get(method)
             if running is not None and running.launch.running:
                 return running.backend
             if running is not None:
                 self._running.pop(method).close()
-            return self._start(method, unheard).backend
+            return self._start(method, wanted).backend
 
     def remark(self, backend: Backend) -> str:
         """Nothing: the tap tells all."""
@@ -133,7 +136,7 @@ class OwnServers:
             while self._running:
                 self._running.popitem()[1].close()
 
-    def _start(self, method: Method, on_progress: OnProgress) -> Running:
+    def _start(self, method: Method, wanted: Callable[[], bool] = lambda: True) -> Running:
         with self._lock:
             self._make_room(method)
             drafter = self._drafters.get(method)
@@ -152,7 +155,7 @@ class OwnServers:
             try:
                 if self._closed:
                     raise PeagleError("The engine was closed while a server started.")
-                launch.wait(on_progress)
+                launch.wait(self._on_progress, wanted)
                 link = TapLink.connect(launch.tap)
                 if link is None:
                     raise PeagleError("The server answers, and its tap does not.", f"Its log is {launch.log}")
@@ -215,6 +218,7 @@ class OwnServers:
             machine=machine_of(hello),
             versions={"peagle": peagle_cli.__version__, "vllm": hello.vllm, "python": platform.python_version()},
             steerable=hello.steers,
+            takes_turns=False,
             notes=(*hello.notes, *notes_on(hello), *self._notes()),
         )
 

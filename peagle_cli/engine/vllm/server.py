@@ -57,6 +57,16 @@ class Counters(msgspec.Struct, frozen=True):
         )
 
 
+class ReplyCounts(msgspec.Struct, frozen=True):
+    """What vLLM counted for one reply, where --per-request-spec-decode-metrics is set; with `detailed`, `accepted_by`
+    has the accepted drafts of every step that verified some."""
+
+    drafts: int = msgspec.field(name="num_spec_steps")
+    draft_tokens: int = msgspec.field(name="num_draft_tokens")
+    accepted_tokens: int = msgspec.field(name="num_accepted_draft_tokens")
+    accepted_by: tuple[int, ...] = msgspec.field(name="per_step_accepted", default=())
+
+
 class _Models(msgspec.Struct):
     data: list[Served]
 

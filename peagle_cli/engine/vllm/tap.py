@@ -286,6 +286,8 @@ class _Tapped:
                 drafted = ()  # vLLM's padding of a short prompt to the shape of a drafting step
             accepted = max(0, len(sampled) - 1)
             if self.asynchronous:
+                # Where a grammar makes the scheduler look at drafts, those it has ruled out come last, as padding.
+                drafted = drafted[: len(drafted) - (scheduled.num_invalid_spec_tokens or {}).get(request_id, 0)]
                 drafted = (*sampled[:accepted], *drafted[accepted:])
             work.append(
                 wire.Work(

@@ -9,11 +9,13 @@ from typing import Any
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Says the pieces in `pieces`; wants `key`, if any; breaks off before the end when `breaks`."""
+    """Says the pieces in `pieces`; wants `key`, if any; breaks off before the end when `breaks`, and waits there for
+    `goes_on`, if any."""
 
     pieces: tuple[str, ...] = ("One", " two", " three")
     key: str | None = None
     breaks = False
+    goes_on: threading.Event | None = None
     asked: list[dict[str, Any]]
 
     def do_GET(self) -> None:
@@ -34,6 +36,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for piece in self.pieces:
             self._say({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
+        if self.goes_on:
+            self.goes_on.wait(30)
         if self.breaks:
             return
         self._say({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})

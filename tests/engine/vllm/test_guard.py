@@ -24,6 +24,7 @@ def guard(log: Path, rest: str) -> "subprocess.Popen[bytes]":
             "-m",
             "peagle_cli.engine.vllm.guard",
             str(log),
+            str(log.parent / "folder"),
             sys.executable,
             "-c",
             SERVER.format(rest=rest),
@@ -63,12 +64,14 @@ def all_gone(pids: list[int]) -> bool:
 
 
 def test_the_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "path").mkdir(parents=True)
     process = guard(tmp_path / "log", "time.sleep(600)")
     pids = started(tmp_path / "log")
     assert process.stdin is not None
     process.stdin.close()  # what a kill -9 of peagle comes to
     assert all_gone(pids)
     process.wait(30)
+    assert not (tmp_path / "folder").exists()
 
 
 def test_what_a_killed_server_started_ends_too(tmp_path: Path) -> None:

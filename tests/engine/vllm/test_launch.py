@@ -44,7 +44,7 @@ def test_the_tap_and_the_drafter_are_named(target: Path) -> None:
         "num_speculative_tokens": 7,
         "parallel_drafting": True,
     }
-    assert environment(GPU, "ipc:///tap", Path("/path"))["VLLM_USE_V2_MODEL_RUNNER"] == "0"
+    assert environment(GPU, Path("/folder"))["VLLM_USE_V2_MODEL_RUNNER"] == "0"
 
 
 def test_on_a_cpu_the_depth_is_given_by_batch_size(target: Path) -> None:

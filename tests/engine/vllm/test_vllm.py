@@ -4,12 +4,14 @@ Needs vLLM; docs/vllm.md says how to come by it. In this order: later tests end 
 """
 
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -28,7 +30,9 @@ from peagle_cli.engine.protocol import (
     Stop,
 )
 from peagle_cli.engine.torch.engine import TorchEngine
-from peagle_cli.engine.vllm.server import Counters
+from peagle_cli.engine.vllm.attempt import Backend
+from peagle_cli.engine.vllm.link import Told
+from peagle_cli.engine.vllm.server import Counters, Server
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import unheard
 from peagle_cli.trace.events import UNKNOWN_ID, Changed, DraftBatch, Event, Failed, Finished, Method, Sampling, Started
@@ -212,33 +216,83 @@ def test_sampling_on_a_cpu_has_the_targets_distribution(opened: Opened, replies:
     assert said(events)[:16] == said(replies[0])[:16]
 
 
-def test_others_on_the_server_do_not_disturb(opened: Opened) -> None:
-    """Stop strings, structured output, a request that is broken off, and plain ones: all at once, beside the chat."""
+def test_the_tap_counts_what_the_server_counts_whatever_happens(opened: Opened) -> None:
+    """Long prompts in parts, preempted requests, stop strings, structured output, and a request that is broken off."""
     backend = opened.servers.backend("peagle")
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-    extras: list[dict[str, Any]] = [
-        {"stop": ["the"]},
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}},
-        {"max_tokens": 8},
-        {},
-    ]
+    assert backend.link is not None
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    before, preempted = counters(opened), preemptions(backend.server)
+    backend.link.listen("", inbox)  # every request there is
+    ask_at_once(
+        backend,
+        [
+            *CROWD,
+            ("Count from 1 to 300. " * 60, 16, {}),
+            ("Tell me about the sea.", 60, {"stop": ["the"]}),
+            ("Who are you?", 60, {"response_format": {"type": "json_schema", "json_schema": SCHEMA}}),
+            ("Tell me about the sea.", 60, BREAKS_OFF),
+        ],
+    )
+    since = counters(opened).since(before)
+    backend.link.forget("")
+    told = list(iter(lambda: None if inbox.empty() else inbox.get(), None))
+    assert all(isinstance(each, Told) for each in told), "no step was lost"
+    works = [each.work for each in told]
+    drafts = [work for work in works if work.drafted]
+    assert (
+        len(drafts),
+        sum(len(work.drafted) for work in drafts),
+        sum(work.accepted for work in drafts),
+        tuple(sum(work.accepted > i for work in drafts) for i in range(DEPTH)),
+    ) == (since.drafts, since.draft_tokens, since.accepted_tokens, since.accepted_at)
+    unheard = sum(work.emitted for work in works) - since.tokens
+    assert 0 <= unheard <= 2 * (DEPTH + 1), "what the last steps said of the two that were ended from outside"
+    assert preemptions(backend.server) > preempted
+    assert any(work.prefilled and work.position for work in works), "preempted in the midst of a reply"
+    assert any(work.prefilled and not work.sampled for work in works), "a prompt in parts"
 
-    def other(extra: dict[str, Any], breaks_off: bool) -> None:
-        message = {"role": "user", "content": "Tell me about the sea."}
-        body = {"model": backend.model, "messages": [message], "stream": True, "max_tokens": 40, **extra}
-        stream = backend.server.stream("/v1/chat/completions", body, f"other-{id(extra)}")
+
+def preemptions(server: Server) -> int:
+    return sum(int(float(n)) for n in re.findall(r"(?m)^vllm:num_preemptions_total\{.*\} (\S+)$", server.metrics()))
+
+
+SCHEMA = {
+    "name": "a",
+    "schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}
+BREAKS_OFF: dict[str, Any] = {}
+Asked = tuple[str, int, dict[str, Any]]
+CROWD: list[Asked] = [("Tell me about the sea. " * 20, 70, {}) for _ in range(12)]
+
+
+def ask_at_once(backend: Backend, asked: list[Asked]) -> None:
+    """So many requests of a prompt, the tokens it may have, and more; one `BREAKS_OFF` after a few pieces."""
+
+    def ask(number: int) -> None:
+        prompt, tokens, more = asked[number]
+        message = {"role": "user", "content": prompt}
+        body = {"model": backend.model, "messages": [message], "stream": True, "max_tokens": tokens, **more}
+        stream = backend.server.stream("/v1/chat/completions", {**body, "temperature": 0}, f"other-{number}")
         for i, _ in enumerate(stream):
-            if breaks_off and i == 5:
+            if more is BREAKS_OFF and i == 5:
                 stream.close()
                 return
 
-    threads = [threading.Thread(target=other, args=(extra, extra == {})) for extra in extras]
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(asked))]
     for thread in threads:
         thread.start()
-    events = list(opened.engine.run(request()))
     for thread in threads:
-        thread.join(120)
+        thread.join(300)
+
+
+def test_others_on_the_server_do_not_disturb(opened: Opened) -> None:
+    """A dozen beside the chat, which comes last and is the first to be preempted: its words stay its own."""
+    crowd = threading.Thread(target=ask_at_once, args=(opened.servers.backend("peagle"), CROWD))
+    crowd.start()
+    events = list(opened.engine.run(request()))
+    crowd.join(300)
     assert isinstance(events[-1], Finished)
+    assert events[-1].note == "", "no step was lost"
     assert len(said(events)) == TOKENS
     assert opened.servers.backend("peagle").server.is_healthy()
 
@@ -277,7 +331,8 @@ def test_attached_to_a_plain_server(
     ours = Metrics(events)
     assert ours.accepted_tokens <= since.accepted_tokens <= ours.accepted_tokens + DEPTH, "but for what a stop cut"
     assert isinstance(events[-1], Finished)
-    assert f"{since.drafts} drafts" in events[-1].note
+    assert f"{since.drafts} drafts, {since.draft_tokens} tokens drafted" in events[-1].note
+    assert events[-1].note.endswith("step by step as shown.")
 
 
 def test_another_method_is_another_server(opened: Opened, replies: list[list[Event]]) -> None:

@@ -3,16 +3,14 @@ them."""
 
 import asyncio
 import contextlib
-import os
-import re
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from rich.console import RenderableType
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
@@ -25,10 +23,11 @@ from peagle_cli.recording import demos
 from peagle_cli.recording.recording import Recording, load_to_show
 from peagle_cli.text import printable
 from peagle_cli.trace.comparison import Report
-from peagle_cli.tui.commands import invocations
+from peagle_cli.tui.colourless import colourless
 from peagle_cli.tui.driver import LenientDriver
 from peagle_cli.tui.keys import keymap
 from peagle_cli.tui.options import ChatOptions
+from peagle_cli.tui.palette import Palette
 from peagle_cli.tui.playback import Playback
 from peagle_cli.tui.screens.chat import ChatScreen
 from peagle_cli.tui.screens.demos import DemosScreen
@@ -38,7 +37,6 @@ from peagle_cli.tui.screens.themes import ThemesScreen
 from peagle_cli.tui.session import Session
 from peagle_cli.tui.themes import textual_theme
 
-_COLOURLESS = re.compile(r"dumb|vt[1-4]\d\d(-.*)?|.*-m(ono)?")  # terminals, by TERM; others are taken to have colours
 _LOOK_S = 1.0  # between two looks at whether the user's theme was edited
 
 Result = TypeVar("Result")
@@ -51,14 +49,23 @@ class PeagleApp(App[Result | PeagleError]):
     TITLE = "peagle"
     CSS_PATH: ClassVar = ["styles.tcss", "race.tcss", "replay.tcss", "figures.tcss", "words.tcss", "inspector.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+t", "choose_theme", "Choose a theme", show=False, id="app.theme"),
+        Binding("ctrl+t", "theme", "Choose a theme", show=False, id="app.theme"),
+        Binding(
+            "ctrl+p",
+            "command_palette",
+            "palette",
+            tooltip="Everything that can be done",
+            show=False,
+            priority=True,
+            id="app.palette",
+        ),
     ]
+    COMMANDS: ClassVar = {Palette}
 
     def __init__(self, theme: str | None) -> None:
         # Without colours Textual must not turn ours into shades of grey, but leave the terminal's own.
-        colourless = bool(os.environ.get("NO_COLOR") or _COLOURLESS.fullmatch(os.environ.get("TERM", "")))
-        super().__init__(ansi_color=True if colourless else None)
-        self.no_color = colourless
+        super().__init__(ansi_color=True if colourless() else None)
+        self.no_color = colourless()
         self.animation_level = "none"  # a view that glides does not get to where a growing text ends
         self._theme_file, self._theme_read = Path(), 0.0
         self.wear(theme or themes.DEFAULT)
@@ -99,13 +106,6 @@ class PeagleApp(App[Result | PeagleError]):
         chosen = super().get_driver_class()
         return LenientDriver if issubclass(LenientDriver, chosen) else chosen
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: every slash command with every argument it can have."""
-        yield SystemCommand("Themes", "choose a theme with a preview", self.action_choose_theme)
-        if isinstance(screen, ChatScreen):
-            for title, help, action in invocations(screen.deepest):
-                yield SystemCommand(title, help, partial(screen.run_action, action))
-
     def wear(self, name: str) -> None:
         """Show everything in the theme `name`, as its file is now. Raises `BadInputError` when that cannot be used."""
         path = themes.file_of(name)
@@ -116,8 +116,11 @@ class PeagleApp(App[Result | PeagleError]):
         else:
             self.theme = name
 
-    def action_choose_theme(self) -> None:
-        """Choose a theme with a preview, and remember it."""
+    def action_theme(self, name: str = "") -> None:
+        """Wear a theme, or, without a name, choose one with a preview; and remember it."""
+        if name:
+            self._chosen(self.theme, name)
+            return
         if isinstance(self.screen, ThemesScreen):
             return
         self.push_screen(ThemesScreen(self.theme, self._preview), partial(self._chosen, self.theme))
@@ -132,6 +135,7 @@ class PeagleApp(App[Result | PeagleError]):
             self._preview(before)
             return
         try:
+            self.wear(name)
             settings.keep("theme", name)
         except PeagleError as error:
             self._say(error)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from peagle_cli.tui.commands import COMMANDS
+from peagle_cli.tui.commands import COMMANDS, Command
 
 
 class Proposal(NamedTuple):
@@ -23,14 +23,19 @@ def proposals(typed: str, known: Mapping[str, Sequence[str]]) -> list[Proposal]:
     if not typed.startswith("/") or "\n" in typed:
         return []
     name, space, argument = typed[1:].partition(" ")
-    if not space:
-        return [
-            Proposal(f"/{c.name} " if c.argument else f"/{c.name}", c.help, not c.argument)
-            for c in COMMANDS
-            if c.name.startswith(name)
-        ]
     command = next((c for c in COMMANDS if c.name == name and c.argument), None)
-    if command is None:
-        return []
-    choices = command.choices or known.get(name, ())
-    return [Proposal(f"/{name} {choice}", command.help, True) for choice in choices if choice.startswith(argument)]
+    arguments: list[Proposal] = []
+    if command is not None and (space or command.optional):
+        choices = command.choices or known.get(name, ())
+        arguments = [
+            Proposal(f"/{name} {choice}", command.help, True) for choice in choices if choice.startswith(argument)
+        ]
+    if space:
+        return arguments
+    named = [_named(c) for c in COMMANDS if c.name.startswith(name)]
+    return [*named, *arguments]
+
+
+def _named(command: Command) -> Proposal:
+    whole = command.optional or not command.argument
+    return Proposal(f"/{command.name}" if whole else f"/{command.name} ", command.help, whole)

@@ -6,7 +6,7 @@ screen, of one widget or of the application cannot share a key.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -23,6 +23,10 @@ _FUNCTION = re.compile(r"f\d{1,2}")
 
 Owned = dict[str, tuple[type[DOMNode], Binding]]
 """Bindings by id, each with the class that has it."""
+
+
+KeyNames = Callable[[str], str]
+"""Tells what the key of a binding is called, by the binding's id, as `key_of` does."""
 
 
 def bindings() -> Owned:
@@ -53,6 +57,27 @@ def keymap(table: Mapping[str, object]) -> dict[str, str]:
 def applied(listed: Iterable[BindingType], app: App[Any]) -> list[Binding]:
     """`listed` with the keys of the user's own that `app` was given."""
     return _applied(listed, app._keymap)  # which Textual has no public way to ask for
+
+
+def key_of(app: App[Any], name: str) -> str:
+    """How the first key of the binding with the id `name` is called on `app`'s screens: "esc", "^r", "f5"."""
+    _, binding = bindings()[name]
+    return app.get_key_display(applied([binding], app)[0])
+
+
+def keys_by_action(listed: Iterable[BindingType], app: App[Any]) -> dict[str, list[str]]:
+    """How the keys are called that do something on `app`'s screens, by the action, `plain`."""
+    found: dict[str, list[str]] = {}
+    for binding in applied(listed, app):
+        names = found.setdefault(plain(binding.action), [])
+        if (name := app.get_key_display(binding)) not in names:
+            names.append(name)
+    return found
+
+
+def plain(action: str) -> str:
+    """An action without the namespace that a widget calls it by."""
+    return action.removeprefix("screen.").removeprefix("app.")
 
 
 def _applied(listed: Iterable[BindingType], mapped: Keymap) -> list[Binding]:

@@ -21,7 +21,7 @@ PACES = (1.0, 2.0, 5.0, 10.0)
 
 
 class Talk:
-    """`waiting` is the prompt that is asked as soon as the engine is ready, `loading` how far the engine has come,
+    """`waiting` is the prompt that is asked as soon as the engine is ready, `loading` how far it has come with loading,
     `paused` whether it is held between two steps, `pace` how many steps it takes a second in slow motion, `tally` what
     all replies in the transcript came to, `lesson` what all replies so far can teach."""
 
@@ -53,6 +53,7 @@ class Talk:
             case Progress():
                 self.loading = update
             case Opened(info=info):
+                self.loading = None
                 self.conversation.engine_opened(info)
                 for note in info.notes:
                     self.transcript.add_note(note)
@@ -73,7 +74,7 @@ class Talk:
     def ask(self, prompt: str) -> None:
         """Ask now, or as soon as the engine is ready. Raises `BadInputError` while another prompt is being served."""
         if self.phase is Phase.REPLYING:
-            raise BadInputError("A reply is running: stop it first (esc).")
+            raise BadInputError("A reply is running: stop it first.")
         if self.waiting is not None:
             raise BadInputError("One prompt waits for the engine already.")
         self.waiting = prompt
@@ -172,6 +173,7 @@ class Talk:
         reply = self.conversation.reply
         if reply is None:  # it was cleared away
             return
+        self.loading = None
         reply.add(event)
         self.tally.add(event)
         self.lesson.add(event)

@@ -4,19 +4,21 @@ Each page fits a terminal of 60 x 20: its lines are at most `LINES`, and as wide
 """
 
 import textwrap
+from itertools import islice
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
 from peagle_cli.text import one_line
-from peagle_cli.trace.events import METHOD_NAMES, Method, Token
+from peagle_cli.trace.events import METHOD_NAMES, DraftBatch, Method, Token
+from peagle_cli.tui.keys import KeyNames
 from peagle_cli.tui.lesson import Example, Lesson
 from peagle_cli.tui.model import Kind, token_kind
 from peagle_cli.tui.widgets.panel import bar
 from peagle_cli.wording import counted
 
 LINES = 15
-_MOST_DRAFTS = 6  # drafts of a step that are shown
+_MOST_OUTCOMES = 6  # lines for what became of the drafts of a step
 _WORD = 14  # cells
 _BAR = 12
 _MASK = "▢"
@@ -34,15 +36,15 @@ class Page(NamedTuple):
     lines: list[Line]
 
 
-def pages(lesson: Lesson, width: int) -> list[Page]:
-    """All pages, `width` cells wide. The lesson must have an example."""
+def pages(lesson: Lesson, width: int, key: KeyNames) -> list[Page]:
+    """All pages, `width` cells wide. The lesson must have an example; `key` names keys of the chat."""
     example = lesson.example()
     assert example is not None
     return [
         Page("A step", _step(lesson, example, width)),
-        Page("K passes, or one", _passes(lesson, example, width)),
+        Page("K passes, or one", _passes(lesson, example, width, key)),
         Page("The free token", _free(example, width)),
-        Page("Why not deeper?", _deeper(lesson, example.batch.method, width)),
+        Page("Why not deeper?", _deeper(lesson, example.batch.method, width, key)),
     ]
 
 
@@ -55,23 +57,35 @@ def _step(lesson: Lesson, example: Example, width: int) -> list[Line]:
         width,
     )
     lines += [[], [("  … ", "label"), (_tail(example.before, width - 6), "value")], []]
-    for position, token in enumerate(batch.drafted[:_MOST_DRAFTS]):
-        number = [(f"  {position + 1}  ", "label")]
-        if position < batch.accepted:
-            lines.append([*number, ("✓ ", "accepted"), (_word(token), "accepted"), ("as the model would", "label")])
-        elif position == batch.accepted:
-            own = _text(batch.bonus)
-            lines.append(
-                [*number, ("✗ ", "rejected"), (_word(token), "rejected"), ("the model: ", "label"), (own, "correction")]
-            )
-        else:
-            lines.append([*number, ("· ", "off"), (_word(token), "off"), ("behind a wrong one", "label")])
-    if batch.accepted == len(batch.drafted) <= _MOST_DRAFTS:
-        lines.append([("  +  ", "label"), ("  ", "label"), (_word(batch.bonus), "bonus"), ("the model adds", "label")])
+    lines += _outcomes(batch)
     return [*lines, [], *_prose(f"{counted(batch.emitted, 'token')} for one pass of the model, text unchanged.", width)]
 
 
-def _passes(lesson: Lesson, example: Example, width: int) -> list[Line]:
+def _outcomes(batch: DraftBatch) -> list[Line]:
+    """A line for each draft and for a bonus; where there are too many, the last one says how many more there were."""
+    lines = [_outcome(batch, position) for position in range(len(batch.drafted))]
+    if batch.accepted == len(batch.drafted):
+        lines.append([("  +    ", "label"), (_word(batch.bonus), "bonus"), ("the model adds", "label")])
+    if len(lines) <= _MOST_OUTCOMES:
+        return lines
+    shown = _MOST_OUTCOMES - 1
+    hidden = len(batch.drafted) - shown
+    right = max(0, batch.accepted - shown)
+    rest = "all behind a wrong one" if batch.accepted < shown else f"{right} of them as the model would"
+    return [*lines[:shown], [("  …  ", "label"), (f"{hidden} more, {rest}", "label")]]
+
+
+def _outcome(batch: DraftBatch, position: int) -> Line:
+    token, number = batch.drafted[position], (f"  {position + 1}  ", "label")
+    if position < batch.accepted:
+        return [number, ("✓ ", "accepted"), (_word(token), "accepted"), ("as the model would", "label")]
+    if position > batch.accepted:
+        return [number, ("· ", "off"), (_word(token), "off"), ("behind a wrong one", "label")]
+    own = (_text(batch.bonus), "correction")
+    return [number, ("✗ ", "rejected"), (_word(token), "rejected"), ("the model: ", "label"), own]
+
+
+def _passes(lesson: Lesson, example: Example, width: int, key: KeyNames) -> list[Line]:
     eagle, peagle = (lesson.example(method) or example for method in ("eagle3", "peagle"))
     lines = _prose("EAGLE-3 drafts a token per pass of its drafter: each is read by the next pass.", width)
     before = _tail(eagle.before, 12)
@@ -89,7 +103,8 @@ def _passes(lesson: Lesson, example: Example, width: int) -> list[Line]:
             figures = [(f"{1e3 * seconds:6.1f} ms", "hero"), (f" for {tokens:.1f} tokens, per step", "label")]
             lines.append([(f"  {METHOD_NAMES[method]:<9}", "value"), *figures])
         else:
-            lines.append([(f"  {METHOD_NAMES[method]:<9}", "value"), ("not measured here: F2 changes to it", "label")])
+            untried = f"not measured here: {key('chat.method')} changes to it"
+            lines.append([(f"  {METHOD_NAMES[method]:<9}", "value"), (untried, "label")])
     return lines
 
 
@@ -99,8 +114,8 @@ def _free(example: Example, width: int) -> list[Line]:
     lines = _prose("Checking is reading: in one pass, the model tells what it would say behind every token.", width)
     lines += [[], [(f"  {'it reads':<{_WORD}} it would say", "title")]]
     kind = token_kind(batch, batch.accepted)
-    shown = min(len(batch.drafted), _MOST_DRAFTS - 1)
-    for position, text in enumerate(read[: shown + 1]):
+    first = max(0, batch.accepted - _MOST_OUTCOMES + 1)
+    for position, text in islice(enumerate(read), first, first + _MOST_OUTCOMES):
         left = (f"  {set_cell_size(text, _WORD)} ", "value" if position <= batch.accepted else "off")
         if position < batch.accepted:
             lines.append([left, (_word(batch.drafted[position]), "accepted"), ("✓ as drafted", "label")])
@@ -121,7 +136,7 @@ def _free(example: Example, width: int) -> list[Line]:
     ]
 
 
-def _deeper(lesson: Lesson, method: Method, width: int) -> list[Line]:
+def _deeper(lesson: Lesson, method: Method, width: int, key: KeyNames) -> list[Line]:
     name = METHOD_NAMES[method]
     drafts = lesson.drafts(method)
     lines = _prose(
@@ -141,7 +156,11 @@ def _deeper(lesson: Lesson, method: Method, width: int) -> list[Line]:
         return [
             *lines,
             [],
-            *_prose("What depth costs shows when there are steps at two depths: F3 and F4 change it.", width),
+            *_prose(
+                f"What depth costs shows when there are steps at two depths: {key('chat.shallower')} and "
+                f"{key('chat.deeper')} change it.",
+                width,
+            ),
         ]
     best = max(predictions, key=lambda prediction: prediction.tokens_per_second)
     lines.append([(f"  depth  {'accepted':<{_BAR + 5}}  gives   ms  tokens/s", "title")])

@@ -3,7 +3,7 @@
 import pytest
 
 from peagle_cli.errors import BadInputError
-from peagle_cli.tui.commands import COMMANDS, invocations, parse
+from peagle_cli.tui.commands import COMMANDS, parse
 from peagle_cli.tui.screens.chat import ChatScreen
 
 
@@ -19,8 +19,11 @@ def test_says_what_is_wrong_with_others(line: str) -> None:
         parse(line)
 
 
-def test_every_command_is_an_action_and_in_the_palette() -> None:
+def test_every_command_is_an_action() -> None:
     assert all(hasattr(ChatScreen, f"action_{command.action}") for command in COMMANDS)
-    titles = [title for title, _, _ in invocations(2)]
-    assert {"/depth 0", "/depth 2", "/method none", "/retry"} <= set(titles)
-    assert {title.split()[0] for title in titles} == {f"/{command.name}" for command in COMMANDS}
+
+
+def test_a_theme_can_be_named_or_left_open() -> None:
+    assert parse("/theme").command.call() == "theme"
+    command, argument = parse("/theme light")
+    assert command.call(argument) == "theme('light')"

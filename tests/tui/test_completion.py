@@ -5,7 +5,7 @@ import pytest
 from peagle_cli.tui.commands import COMMANDS
 from peagle_cli.tui.completion import proposals
 
-KNOWN = {"depth": ["0", "1", "10"]}
+KNOWN = {"depth": ["0", "1", "10"], "theme": ["dark", "light"]}
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,8 @@ KNOWN = {"depth": ["0", "1", "10"]}
         ("/depth 1", ["/depth 1", "/depth 10"]),
         ("/method e", ["/method eagle3"]),
         ("/stop", ["/stop"]),
+        ("/theme", ["/theme", "/theme dark", "/theme light"]),
+        ("/theme l", ["/theme light"]),
         ("/stop ", []),
         ("/nothing", []),
         ("depth", []),

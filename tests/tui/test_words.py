@@ -194,7 +194,7 @@ def test_every_page_fits_the_smallest_terminal() -> None:
     deep = Lesson("this session", [batch(wide, 3, " 字", step=i) for i in range(3)])
     right = Lesson("this session", [batch(["a"], 1, "b"), batch("", 0, "c"), batch(["\x1b", ""], 0, "")])
     for lesson in (bundled(), deep, right):
-        for page in pages(lesson, 56):
+        for page in pages(lesson, 56, str):
             assert len(page.lines) <= LINES
             text = "".join(text for line in page.lines for text, _ in line)
             assert "\x1b" not in text
@@ -202,7 +202,7 @@ def test_every_page_fits_the_smallest_terminal() -> None:
 
 def test_the_tour_tells_what_was_measured() -> None:
     lesson = Lesson("this session", [batch("abc", 1, "x"), batch("abc", 3, "y"), batch("a", 0, "z")])
-    *_, deeper = pages(lesson, 56)
+    *_, deeper = pages(lesson, 56, str)
     assert "3 drafts of" in " ".join(text for line in deeper.lines for text, _ in line)
     assert [round(rate, 2) for rate in lesson.acceptance("peagle")] == [0.67, 0.5, 0.5]
     assert lesson.predictions("eagle3") == []

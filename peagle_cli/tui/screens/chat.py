@@ -8,12 +8,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
-from peagle_cli import locations
+from peagle_cli import locations, themes
 from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError
 from peagle_cli.tui.commands import parse
 from peagle_cli.tui.history import PromptHistory
+from peagle_cli.tui.keys import key_of
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.screens.frames import FRAMES_PER_S
 from peagle_cli.tui.screens.help import HelpScreen
@@ -28,6 +29,7 @@ from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.header import ChatHeader
 from peagle_cli.tui.widgets.inspector import Inspector
+from peagle_cli.tui.widgets.keyline import KeyLine
 from peagle_cli.tui.widgets.prompt import Prompt
 from peagle_cli.tui.widgets.search import SearchLine
 from peagle_cli.tui.widgets.side import Side
@@ -73,6 +75,17 @@ class ChatScreen(LookingScreen, SteeringScreen):
         """How deep can be drafted at most."""
         return self._talk.conversation.deepest
 
+    @property
+    def arguments(self) -> dict[str, list[str]]:
+        """What the arguments of commands can be that only the screen knows, by command."""
+        return {"depth": [str(depth) for depth in range(self.deepest + 1)], "theme": list(themes.available())}
+
+    @property
+    def every_binding(self) -> list[BindingType]:
+        """All that keys do here, whatever has the focus."""
+        parts = (type(self), TranscriptView, CourseStrip, Inspector, Prompt, type(self.app))
+        return [binding for part in parts for binding in part.BINDINGS]
+
     def compose(self) -> ComposeResult:
         """Header, transcript and figures side by side, status, prompt, keys."""
         yield ChatHeader(id="header")
@@ -89,7 +102,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
         with Horizontal(id="entry"):
             yield Static("›", classes="caret")
             yield Prompt(self._history, id="prompt")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Paint first, then open the engine."""
@@ -135,7 +148,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
         """Bring to the new phase what depends on it, the focus too: on the transcript while a reply runs, since single
         letters act there, on the prompt otherwise; but never away from where someone writes or reads."""
         before, self._phase = self._phase, self._talk.phase
-        if self._phase is Phase.LOADING:
+        if self._talk.session.busy:
             self._show_state()
         if self._phase is before:
             return
@@ -152,7 +165,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
         if self._history.trouble:
             self._tell(self._history.trouble)
         self._side.set_positions(self.deepest)
-        self._prompt.known = {"depth": [str(depth) for depth in range(self.deepest + 1)]}
+        self._prompt.known = self.arguments
         self._show_setting()
         self._show_state()
         self.refresh_bindings()
@@ -165,7 +178,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
         try:
             if message.text.startswith("/"):
                 command, argument = parse(message.text)
-                self.call_next(self.run_action, f"{command.action}({argument!r})" if argument else command.action)
+                self.call_next(self.run_action, command.call(argument))
             else:
                 self._talk.ask(message.text)
                 self._view.update()
@@ -191,20 +204,13 @@ class ChatScreen(LookingScreen, SteeringScreen):
         self._timer.resume()
         self._follow_phase()
 
-    def action_theme(self) -> None:
-        """Choose a theme."""
-        self.app.call_next(self.app.run_action, "choose_theme")
+    def action_theme(self, name: str = "") -> None:
+        """Wear a theme, or choose one."""
+        self.app.call_next(self.app.run_action, f"theme({name!r})" if name else "theme")
 
     def action_help(self) -> None:
         """What the screen shows, and its keys."""
-        listed = [
-            *self.BINDINGS,
-            *TranscriptView.BINDINGS,
-            *CourseStrip.BINDINGS,
-            *Inspector.BINDINGS,
-            *Prompt.BINDINGS,
-        ]
-        self.app.push_screen(HelpScreen(listed), self._helped)
+        self.app.push_screen(HelpScreen(self.every_binding), self._helped)
 
     def _helped(self, tour: bool | None) -> None:
         if tour:
@@ -224,7 +230,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
         elif monotonic() < self._may_leave_until:
             self.app.exit(EXIT_INTERRUPTED)
         else:
-            self._tell("Press Ctrl+C again to leave.")
+            self._tell(f"Press {key_of(self.app, 'chat.interrupt')} again to leave.")
             self._may_leave_until = monotonic() + NOTICE_S
 
     def action_leave(self) -> None:

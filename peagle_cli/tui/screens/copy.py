@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from peagle_cli.tui.keys import key_of
 from peagle_cli.tui.markdown import CodeBlock
 
 
@@ -29,7 +30,7 @@ class CopyScreen(ModalScreen[CodeBlock]):
         """A line or two for each block; the last, which is what was just said, is chosen at first."""
         listed = OptionList(*(Option(_option(block)) for block in self._blocks), id="blocks")
         listed.border_title = "copy a block of code"
-        listed.border_subtitle = "⏎ copies · esc closes"
+        listed.border_subtitle = f"⏎ copies · {key_of(self.app, 'copy.close')} closes"
         listed.highlighted = len(self._blocks) - 1
         yield listed
 

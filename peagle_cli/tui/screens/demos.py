@@ -8,10 +8,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from peagle_cli.recording.demos import Demo
+from peagle_cli.tui.widgets.keyline import KeyLine
 
 
 class DemosScreen(Screen[None]):
@@ -30,7 +31,7 @@ class DemosScreen(Screen[None]):
         """A line for each demo."""
         yield Static("Recorded sessions that show what speculative decoding does. Enter replays one.")
         yield OptionList(*(Option(_prompt(demo)) for demo in self._demos))
-        yield Footer()
+        yield KeyLine()
 
     @on(OptionList.OptionSelected)
     def _chosen(self, message: OptionList.OptionSelected) -> None:

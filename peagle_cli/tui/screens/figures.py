@@ -7,13 +7,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from peagle_cli.trace.metrics import Metrics
 from peagle_cli.trace.tally import FEW, Tally
 from peagle_cli.tui.conversation import Reply
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.course_plot import WINDOW, CoursePlot
+from peagle_cli.tui.widgets.keyline import KeyLine
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.tallies import Histogram, Kinds, Positions, TallyPanel
 from peagle_cli.wording import number
@@ -125,7 +125,7 @@ class FiguresScreen(Screen[Place | None]):
             yield _titled(Histogram(id="histogram"), "accepted per draft")
             yield _titled(Positions(id="positions"), "accepted by position")
             yield _titled(Kinds(id="kinds"), f"accepted by kind of token, %   ~ fewer than {FEW} drafts")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Show it, and go on to as long as something changes."""

@@ -10,8 +10,8 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from peagle_cli.tui.commands import COMMANDS
-from peagle_cli.tui.keys import applied
+from peagle_cli.tui.commands import GROUPS
+from peagle_cli.tui.keys import applied, key_of
 
 _ABOUT = (
     "A drafter proposes the next tokens, and the model checks them all in one step. What it agrees with is kept, and "
@@ -20,7 +20,7 @@ _ABOUT = (
     "tokens that a step yields on average: accepted drafts, and the model's own. Deeper drafts can yield more, and "
     "cost more."
 )
-_FOCUS = "The letters act while the transcript has the focus (Tab changes it), the function keys always."
+_FOCUS = "The letters act while the transcript has the focus ({} changes it), the function keys always."
 
 
 class HelpScreen(ModalScreen[bool]):
@@ -41,13 +41,16 @@ class HelpScreen(ModalScreen[bool]):
         """One page that scrolls."""
         with VerticalScroll(id="help") as page:
             page.border_title = "peagle"
-            page.border_subtitle = "t explains it with real steps · esc closes" if self._prompt else "esc closes"
+            tour, close = (key_of(self.app, name) for name in ("help.tour", "help.close"))
+            page.border_subtitle = (
+                f"{tour} explains it with real steps · {close} closes" if self._prompt else f"{close} closes"
+            )
             yield Static(_ABOUT)
             if self._prompt:
-                yield Static(_FOCUS)
+                yield Static(_FOCUS.format(key_of(self.app, "prompt.complete")), markup=False)
             yield Static(_table(self._keys()))
-            if self._prompt:
-                yield Static(_table((command.usage, command.help) for command in COMMANDS))
+            for commands in GROUPS.values() if self._prompt else ():
+                yield Static(_table((command.usage, command.help) for command in commands))
 
     def _keys(self) -> Iterator[tuple[str, str]]:
         """What can be done by key, and all keys that do it."""

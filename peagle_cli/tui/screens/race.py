@@ -4,13 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.protocol import EngineInfo, LaneSetting, Stop
@@ -25,8 +26,9 @@ from peagle_cli.tui.screens.frames import FRAMES_PER_S
 from peagle_cli.tui.session import Idle, NotOpened, Opened, Phase, Refused, Session, Trouble, Update
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.inspector import Inspector
+from peagle_cli.tui.widgets.keyline import KeyLine
 from peagle_cli.tui.widgets.lane import STACKED_BELOW, LanePane, LaneText, lay_out_lanes
-from peagle_cli.tui.widgets.panel import Panel, Pieces
+from peagle_cli.tui.widgets.panel import Panel, Pieces, joined
 from peagle_cli.tui.widgets.standings import AdvicePlot, Standings
 from peagle_cli.tui.widgets.status import progress_text
 from peagle_cli.tui.widgets.transcript import TranscriptView
@@ -39,6 +41,7 @@ _STAGES = {
     Stage.MEASURING: "◌ measuring what other depths cost, for the advice",
     Stage.DONE: "○ done",
 }
+_ONE_BY_ONE = "● racing: one lane after the other, each with the machine to itself"
 
 
 class RaceHeader(Panel):
@@ -60,9 +63,10 @@ class RaceHeader(Panel):
             return [name]
         machine = race.info.machine
         parts = (race.info.engine, machine.device, machine.dtype, f"{machine.weights} weights")
-        size = race.contest.size
+        model, size = one_line(race.info.model), race.contest.size
+        room = self.size.width - cell_len(model) - sum(len(piece.text) for piece in name) - 2
         return [
-            self.spread([*name, self.ink(one_line(race.info.model), "hero")], [self.ink(" · ".join(parts), "label")]),
+            self.spread([*name, self.ink(model, "hero")], [self.ink(joined(parts, room), "label")]),
             self.spread(
                 [self.ink(one_line(race.prompt), "value")],
                 [self.ink(f"  round {race.round} of {size}" if size > 1 and race.round else "", "label")],
@@ -119,7 +123,7 @@ class RaceScreen(Screen[LaneSetting | None]):
                 yield AdvicePlot(id="advice")
             yield Static(id="verdict")
         yield Static(id="stage")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Open the engine, or begin at once on one that is open."""
@@ -166,6 +170,7 @@ class RaceScreen(Screen[LaneSetting | None]):
             case Progress():
                 self._loading = update
             case Opened(info=info):
+                self._loading = None
                 self._begin(info)
             case NotOpened(error=error) | Refused(error=error):
                 self._fail(error)
@@ -178,6 +183,7 @@ class RaceScreen(Screen[LaneSetting | None]):
             case Idle():
                 self._ask_next()
             case _ if self._race is not None:
+                self._loading = None
                 for command in self._race.add(update):
                     self._session.control(command)
         self._show_stage()
@@ -208,6 +214,8 @@ class RaceScreen(Screen[LaneSetting | None]):
     def _fail(self, error: PeagleError) -> None:
         if isinstance(error, BadInputError) and not self._hosted:
             self.app.exit(error)
+        if self._race is not None:
+            self._race.cancel()
         self._error = error
 
     def _play_on(self) -> None:
@@ -323,15 +331,20 @@ class RaceScreen(Screen[LaneSetting | None]):
         self.refresh_bindings()
 
     def _show_stage(self) -> None:
-        self.query_one("#stage", Static).update(Text(printable(self._stage_text()), no_wrap=True, overflow="ellipsis"))
+        text = Text(printable(self._stage_text()))
+        if self._error is None:  # an error is to be read to its end
+            text.no_wrap, text.overflow = True, "ellipsis"
+        self.query_one("#stage", Static).update(text)
 
     def _stage_text(self) -> str:
         if self._error:
             return f"✗ {self._error}"
         if self._replay:
             return f"▶ photo finish, at {self._replay.seconds / _PHOTO_FINISH_S:.2f}× real time: {self._replay_s:.2f} s"
-        if self._race is None:
+        if self._race is None or self._loading:
             return f"◌ {progress_text(self._loading) if self._loading else 'starting the engine …'}"
+        if self._race.stage is Stage.RACING and not self._race.info.takes_turns:
+            return _ONE_BY_ONE
         return _STAGES[self._race.stage]
 
 

@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from peagle_cli.tui.playback import Playback
 from peagle_cli.tui.screens.figures import FiguresScreen, Place, Subject, subjects_of
@@ -24,6 +23,7 @@ from peagle_cli.tui.screens.help import HelpScreen
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.inspector import Inspector
+from peagle_cli.tui.widgets.keyline import KeyLine
 from peagle_cli.tui.widgets.lane import LanePane, LaneText, lay_out_lanes
 from peagle_cli.tui.widgets.replay_header import ReplayHeader
 from peagle_cli.tui.widgets.side import Side
@@ -110,7 +110,7 @@ class ReplayScreen(Screen[None]):
             yield Inspector(id="inspector")
         yield CourseStrip(id="course")
         yield Timeline(self.playback, id="timeline")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Begin to play."""

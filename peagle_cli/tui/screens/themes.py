@@ -13,6 +13,7 @@ from textual.widgets.option_list import Option
 
 from peagle_cli import themes
 from peagle_cli.errors import BadInputError
+from peagle_cli.tui.keys import key_of
 
 
 class ThemesScreen(ModalScreen[str | None]):
@@ -33,7 +34,7 @@ class ThemesScreen(ModalScreen[str | None]):
         """A line for each theme, and one below it that says what it is."""
         yield (listed := OptionList(*(self._option(name) for name in self._names), id="themes"))
         listed.border_title = "theme"
-        listed.border_subtitle = "⏎ keeps it · esc leaves the old one"
+        listed.border_subtitle = f"⏎ keeps it · {key_of(self.app, 'themes.back')} leaves the old one"
 
     def on_mount(self) -> None:
         """Begin at the one that is shown."""

@@ -1,5 +1,6 @@
 """The tour on the screen: pages of real steps, out of the way as soon as something is written."""
 
+from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from peagle_cli import locations
+from peagle_cli.tui.keys import key_of
 from peagle_cli.tui.lesson import Lesson
 from peagle_cli.tui.tour import LINES, Page, pages
 from peagle_cli.tui.widgets.panel import Panel, Pieces
@@ -19,32 +21,36 @@ _SEEN = "tour-seen"
 
 
 class TourPage(Panel):
-    """One page."""
+    """One page; `number` says which, counted from 0."""
 
     def __init__(self, lesson: Lesson) -> None:
         super().__init__()
+        self.number = 0
         self._lesson = lesson
-        self._number = 0
 
     def pages(self) -> list[Page]:
         """All pages, as wide as this is."""
-        return pages(self._lesson, max(1, self.size.width))
+        return pages(self._lesson, max(1, self.size.width), partial(key_of, self.app))
 
-    def show_page(self, number: int) -> None:
-        """Show another."""
-        self._number = number
+    def turn(self, by: int) -> bool:
+        """Show a page further on or back; returns whether there is one further on."""
+        number = max(0, self.number + by)
+        if number >= len(self.pages()):
+            return False
+        self.number = number
         self.redraw()
+        return True
 
     def draw(self) -> list[Pieces]:
         """Draw it."""
-        return [[self.ink(text, ink) for text, ink in line] for line in self.pages()[self._number].lines]
+        return [[self.ink(text, ink) for text, ink in line] for line in self.pages()[self.number].lines]
 
 
 class TourScreen(ModalScreen[str]):
     """Ends with what was written meanwhile, which is meant for the prompt; empty after Escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,enter,space,pagedown", "turn(1)", "next", id="tour.next"),
+        Binding("enter,right,space,pagedown", "turn(1)", "next", id="tour.next"),
         Binding("left,backspace,pageup", "turn(-1)", "back", id="tour.back"),
         Binding("escape,f1,ctrl+c", "close", "close", priority=True, id="tour.close"),
         Binding("ctrl+d", "leave", "Leave", show=False, id="tour.leave"),
@@ -53,7 +59,6 @@ class TourScreen(ModalScreen[str]):
     def __init__(self, lesson: Lesson) -> None:
         super().__init__()
         self._page = TourPage(lesson)
-        self._number = 0
         self._written: str | None = None  # once it is ending
 
     def compose(self) -> ComposeResult:
@@ -81,8 +86,7 @@ class TourScreen(ModalScreen[str]):
 
     def action_turn(self, by: int) -> None:
         """Turn the page; behind the last one the tour is over."""
-        self._number = max(0, self._number + by)
-        if self._number < len(self._page.pages()):
+        if self._page.turn(by):
             self._show()
         else:
             self._end()
@@ -107,14 +111,14 @@ class TourScreen(ModalScreen[str]):
         self.dismiss(self._written)
 
     def _show(self) -> None:
-        every = self._page.pages()
+        every, here = self._page.pages(), self._page.number
+        following, back, close = (key_of(self.app, f"tour.{name}") for name in ("next", "back", "close"))
         frame = self.query_one("#tour")
-        frame.border_title = every[self._number].title
-        frame.border_subtitle = "esc closes, and so does writing"
-        self._page.show_page(self._number)
-        dots = "".join("●" if number == self._number else "○" for number in range(len(every)))
-        last = self._number == len(every) - 1
-        hint = "⏎ to the prompt · /tour shows this again" if last else "⏎ next · ← back"
+        frame.border_title = every[here].title
+        frame.border_subtitle = f"{close} closes, and so does writing"
+        dots = "".join("●" if number == here else "○" for number in range(len(every)))
+        last = here == len(every) - 1
+        hint = f"{following} to the prompt · /tour shows this again" if last else f"{following} next · {back} back"
         self.query_one("#turn", Static).update(Text.assemble(f"{dots}  ", hint))
 
 

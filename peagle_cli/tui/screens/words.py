@@ -8,6 +8,7 @@ from peagle_cli.errors import BadInputError
 from peagle_cli.text import one_line, printable
 from peagle_cli.tui import editor
 from peagle_cli.tui.conversation import Exchange
+from peagle_cli.tui.keys import key_of
 from peagle_cli.tui.lesson import Lesson, bundled
 from peagle_cli.tui.markdown import CodeBlock, code_blocks
 from peagle_cli.tui.screens.copy import CopyScreen
@@ -170,7 +171,10 @@ class WordsScreen(TalkScreen):
         self.query_one(StatusLine).display = True
         if message.stay and self._search:
             self.query_one(TranscriptView).focus()
-            self._tell(f"{self._count()} · n, N next and before · esc ends it")
+            on, back, end = (
+                key_of(self.app, f"watch.{name}") for name in ("next-match", "previous-match", "end-search")
+            )
+            self._tell(f"{self._count()} · {on}, {back} next and before · {end} ends it")
             return
         self.action_end_search()
         top, following = self._before_search

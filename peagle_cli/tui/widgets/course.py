@@ -13,6 +13,7 @@ from textual.strip import Strip
 from peagle_cli.trace.course import Course, Stretch
 from peagle_cli.trace.events import METHOD_NAMES, Method
 from peagle_cli.trace.rounds import Setting, name_of
+from peagle_cli.tui.keys import key_of
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 from peagle_cli.tui.widgets.typed import PassesOnTyping
 from peagle_cli.wording import counted
@@ -304,7 +305,8 @@ class CourseStrip(Panel, PassesOnTyping, can_focus=True):
     def _description(self, window: _Window, batch: int | None) -> Pieces:
         batch = self._cursor if batch is None else batch
         if batch is None or batch >= len(self._course):
-            return [self.ink("← → go along the steps" if self.has_focus else "", "label")]
+            back, on = (key_of(self.app, name) for name in ("course.back", "course.on"))
+            return [self.ink(f"{back} {on} go along the steps" if self.has_focus else "", "label")]
         column = self._column_of(window, batch)
         return describe(self, self._course, self._course.stretch(column.start, column.stop))
 

@@ -1,9 +1,11 @@
 """The top of the screen: what is running, and how it drafts."""
 
+from rich.cells import cell_len
+
 from peagle_cli.engine.protocol import EngineInfo, LaneSetting
 from peagle_cli.text import one_line
 from peagle_cli.trace.events import METHOD_NAMES
-from peagle_cli.tui.widgets.panel import Panel, Pieces
+from peagle_cli.tui.widgets.panel import Panel, Pieces, joined
 
 _METER, _METER_FROM = 16, 76  # deeper drafters, and narrower screens, get a number only
 _NAME = max(len(name) for name in METHOD_NAMES.values())
@@ -36,10 +38,9 @@ class ChatHeader(Panel):
         top = self.spread([*name, self.ink(one_line(info.model), "hero"), *rec], self._method(info, setting))
         machine = info.machine
         parts = (info.engine, machine.device, machine.dtype, f"{machine.weights} weights")
-        bottom = self.spread(
-            [self.ink(" · ".join(parts), "label")],
-            [self.ink(f"drafter {one_line(drafter)}" if drafter else "no drafter", "label")],
-        )
+        named = f"  drafter {one_line(drafter)}" if drafter else "  no drafter"
+        about = joined(parts, self.size.width - cell_len(named))
+        bottom = self.spread([self.ink(about, "label")], [self.ink(named, "label")])
         return [top, bottom]
 
     def _method(self, info: EngineInfo, setting: LaneSetting) -> Pieces:

@@ -1,7 +1,9 @@
 """What side panels share: text in named styles, which the style sheet fills in."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
@@ -14,6 +16,7 @@ _INKS = (
     "label",
     "value",
     "hero",
+    "key",
     "chosen",
     "draft",
     "target",
@@ -80,6 +83,12 @@ class Panel(Widget):
         """Draw in the new style."""
         super().notify_style_update()
         self._strips = None
+
+
+def joined(parts: Sequence[str], cells: int) -> str:
+    """As many of the parts as fit into so many cells, the first ones, with dots between them."""
+    fits = [" · ".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return next((line for line in fits if cell_len(line) <= cells), parts[0] if parts else "")
 
 
 def bar(share: float, cells: int) -> str:

@@ -2,10 +2,12 @@
 
 import datetime
 
+from rich.cells import cell_len
+
 from peagle_cli.text import one_line
 from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.tui.playback import Playback
-from peagle_cli.tui.widgets.panel import Panel, Pieces
+from peagle_cli.tui.widgets.panel import Panel, Pieces, joined
 
 
 class ReplayHeader(Panel):
@@ -21,6 +23,8 @@ class ReplayHeader(Panel):
         parts = (header.engine, machine.name, machine.device, machine.dtype, f"{machine.weights} weights")
         when = f"{header.created.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
         torn = ", its last line cut off" if self._playback.recording.torn else ""
+        recorded = f"  recorded {when}{torn}"
+        about = joined(parts, self.size.width - cell_len(recorded))
         name = [
             self.ink("peagle", "title"),
             self.ink("  REPLAY  ", "correction"),
@@ -28,9 +32,7 @@ class ReplayHeader(Panel):
         ]
         lines = [
             self.spread(name, self._setting()),
-            self.spread(
-                [self.ink(one_line(" · ".join(parts)), "label")], [self.ink(f"  recorded {when}{torn}", "label")]
-            ),
+            self.spread([self.ink(one_line(about), "label")], [self.ink(recorded, "label")]),
         ]
         if self._playback.runners and self._playback.run:
             lines.append([self.ink(one_line(self._playback.run.asked.messages[-1].content), "value")])

@@ -1,11 +1,13 @@
 """One line between the transcript and the prompt: what is going on, and what can be done about it."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from textual.timer import Timer
 
 from peagle_cli.models.progress import Progress
 from peagle_cli.text import one_line
+from peagle_cli.tui.keys import KeyNames, key_of
 from peagle_cli.tui.session import Phase
 from peagle_cli.tui.widgets.panel import Panel, Pieces, bar
 
@@ -39,7 +41,7 @@ class StatusLine(Panel):
 
     def describe(self, situation: Situation) -> None:
         """Say what is going on, unless there is a notice to be read."""
-        if (now := status(situation)) != self._status:
+        if (now := status(situation, partial(key_of, self.app))) != self._status:
             self._status = now
             self.redraw()
 
@@ -61,23 +63,36 @@ class StatusLine(Panel):
         self.redraw()
 
 
-def status(now: Situation) -> tuple[str, str, str]:
-    """Message, hint and the message's style."""
+def status(now: Situation, key: KeyNames) -> tuple[str, str, str]:
+    """Message, hint and the message's style; `key` names the keys."""
     if now.typed.startswith("/") and "\n" not in now.typed:
-        return "a command", "↑ ↓ choose   tab completes   ⏎ does it   esc closes", "value"
+        choose = f"{key('prompt.previous')} {key('prompt.next')} choose   {key('prompt.complete')} completes"
+        return (
+            "a command",
+            f"{choose}   {key('prompt.send')} does it   {key('prompt.close-completions')} closes",
+            "value",
+        )
+    return _doing(now, key)
+
+
+def _doing(now: Situation, key: KeyNames) -> tuple[str, str, str]:
+    """What the engine does."""
+    back = "" if now.following else f"{key('watch.bottom')}: back to the latest"
+    if now.phase is Phase.LOADING or (now.loading and now.phase is Phase.REPLYING):
+        stage = progress_text(now.loading) if now.loading else "starting the engine …"
+        hint = "asked when ready" if now.waiting else "you can write meanwhile"
+        return f"◌ {stage}", f"{key('chat.stop')} stops" if now.phase is Phase.REPLYING else hint, "value"
     match now.phase:
-        case Phase.LOADING:
-            stage = progress_text(now.loading) if now.loading else "starting the engine …"
-            return f"◌ {stage}", "asked when ready" if now.waiting else "you can write meanwhile", "value"
         case Phase.BROKEN:
-            return "✗ the engine is not running", "ctrl+r starts it again", "rejected"
+            return "✗ the engine is not running", f"{key('chat.restart')} starts it again", "rejected"
         case Phase.REPLYING if now.paused:
-            return "‖ paused", ". takes a step, space goes on", "correction"
+            return "‖ paused", f"{key('watch.step')} takes a step, {key('watch.pause')} goes on", "correction"
         case Phase.REPLYING:
-            slow, hint = (f" in slow motion, {now.pace:g}/s", "> faster, < slower") if now.pace else ("", "")
-            return f"● replying{slow}", hint if now.following else "end: back to the latest", "accepted"
+            slow = f" in slow motion, {now.pace:g}/s" if now.pace else ""
+            hint = f"{key('watch.faster')} faster, {key('watch.slower')} slower" if now.pace else ""
+            return f"● replying{slow}", back or hint, "accepted"
         case Phase.READY:
-            return "○ ready", "" if now.following else "end: back to the latest", "label"
+            return "○ ready", back, "label"
 
 
 def progress_text(progress: Progress) -> str:

@@ -23,13 +23,12 @@ import peagle_cli
 from peagle_cli.engine.logs import last_lines, log_says, new_log
 from peagle_cli.engine.vllm import preflight, wire
 from peagle_cli.engine.vllm.installation import Installation
-from peagle_cli.engine.vllm.preflight import Drafter
+from peagle_cli.engine.vllm.preflight import HOST, Drafter
 from peagle_cli.engine.vllm.server import Server
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.text import one_line
 
-HOST = "127.0.0.1"
 ASYNCHRONOUS = "--async-scheduling"
 CPU_BATCH = 64
 """Requests at once on a CPU, where nothing else is asked for."""
@@ -77,8 +76,8 @@ class Launch:
         self.log = new_log()
         self.folder = Path(tempfile.mkdtemp(prefix="peagle-"))  # mode 0700
         self.tap = _tap(self.folder)
-        port = preflight.value_of(plan.flags, "--port")
-        self.port = int(port) if port and port.isdecimal() else free_port()
+        asked = preflight.value_of(plan.flags, "--port")  # free to begin with; only one server can have it
+        self.port = int(asked) if asked and preflight.is_free(asked) else free_port()
         self._closing = threading.Lock()
         (self.folder / _PATH).mkdir()
         package_beside(self.folder / _PATH)
@@ -153,7 +152,7 @@ def command(plan: Plan, installation: Installation, port: int) -> list[str]:
     """The command line of a server."""
     arguments = [
         *(str(installation.python), "-P", "-m", "vllm.entrypoints.openai.api_server"),
-        *("--model", str(plan.target), "--served-model-name", plan.name, "--host", HOST, "--port", str(port)),
+        *("--model", str(plan.target), "--served-model-name", plan.name, "--host", HOST),
         *tap_flags(asynchronous=plan.asynchronous),
     ]
     if plan.dtype:
@@ -170,7 +169,7 @@ def command(plan: Plan, installation: Installation, port: int) -> list[str]:
                 arguments += ["--max-model-len", str(longest)]
         speculation = speculative_config(plan.drafter, plan.depth, batch if installation.cpu else None)
         arguments += ["--speculative-config", msgspec.json.encode(speculation).decode()]
-    return [*arguments, *plan.flags]
+    return [*arguments, *plan.flags, "--port", str(port)]
 
 
 def tap_flags(*, asynchronous: bool) -> list[str]:
@@ -272,6 +271,7 @@ _KNOWN = (
     (r"address already in use", "The port is in use by another program."),
     (r"(?:CUDA|HIP) out of memory|OutOfMemoryError", "The GPU has too little memory for this model."),
     (r"No available memory for the cache blocks", "No memory is left for the context's cache."),
+    (r"Available memory on node .* is less than requested", "Too little memory is left for the context's cache."),
     (r"Free memory on device .* is less than desired", "Another program uses the GPU's memory."),
     (r"KV cache is needed, which is larger than the available", "The whole context does not fit into the cache."),
     (r"Not enough memory|Cannot allocate memory", "The machine has too little memory for this model."),

@@ -3,6 +3,7 @@
 Knows more kinds of drafters and targets than the embedded engine, and therefore checks less: sizes that must agree.
 """
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from peagle_cli.errors import BadInputError
 from peagle_cli.models.config import read_json
 from peagle_cli.models.headers import read_headers
 from peagle_cli.trace.events import Method
+
+HOST = "127.0.0.1"
+"""Where servers of our own listen."""
 
 _HYBRID = ("linear_attention", "mamba", "mamba2", "gated_delta_net")
 """Kinds of layers that keep another state than keys and values."""
@@ -41,7 +45,7 @@ def inspect_drafter(folder: Path, target_folder: Path) -> Drafter:
 
 
 def check_flags(flags: Sequence[str]) -> None:
-    """Raise `BadInputError` for flags of vLLM that peagle gives itself."""
+    """Raise `BadInputError` for flags of vLLM that peagle gives itself, and for a port that cannot be had."""
     for flag in flags:
         name = flag.partition("=")[0]
         if name in _OURS:
@@ -50,6 +54,24 @@ def check_flags(flags: Sequence[str]) -> None:
             raise BadInputError(
                 f"{name} would show the secret to all who list processes.", "Set VLLM_API_KEY or HF_TOKEN instead."
             )
+
+
+    port = value_of(flags, "--port")
+    if port is not None and not is_free(port):
+        raise BadInputError(f"Port {port} is in use, or none at all.", "Name another, or leave --port out.")
+
+
+def is_free(port: str) -> bool:
+    """Whether a server could listen on this port of the loopback interface."""
+    if not port.isdecimal():
+        return False
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, for connections that just ended
+        try:
+            probe.bind((HOST, int(port)))
+        except (OSError, OverflowError):
+            return False
+    return True
 
 
 def value_of(flags: Sequence[str], name: str) -> str | None:

@@ -126,6 +126,7 @@ class _Tapped:
         self._begins: deque[float] = deque()  # of the steps in flight, oldest first: several in a pipeline
         self._ended = 0.0
         self._untold: Untold | None = None
+        self._holding = self._cutting = False  # as of the latest step
         self._off = False
         log.info("peagle's tap listens at %s", address)
 
@@ -219,11 +220,14 @@ class _Tapped:
 
     def _hold(self) -> list[Any]:
         """Take the requests that must wait out of the running ones; returns them."""
-        if not any(steered.held for steered in self._steered.values()):
-            for remembered in self._seen.values():
-                remembered.release(time.monotonic())
-            return []
         now = time.monotonic()
+        if not any(steered.held for steered in self._steered.values()):
+            if self._holding:
+                self._holding = False
+                for remembered in self._seen.values():
+                    remembered.release(now)
+            return []
+        self._holding = True
         held, running = [], []
         for request in self.running:
             seen = self._seen.get(request.request_id)
@@ -241,8 +245,9 @@ class _Tapped:
 
     def _cut_drafts(self) -> None:
         """Keep as many of the drafts at hand as are wanted, and have as many made as anybody wants."""
-        if self.asynchronous or not self.num_spec_tokens:
+        if self.asynchronous or not self.num_spec_tokens or not (self._steered or self._cutting):
             return
+        self._cutting = bool(self._steered)  # and once more when nobody asks for another depth any longer
         for request in self.running:
             wanted = self._wanted(request.request_id)
             if len(request.spec_token_ids) > wanted:
@@ -268,7 +273,7 @@ class _Tapped:
                 continue
             index = output.req_id_to_index[request_id]
             sampled = output.sampled_token_ids[index] if output.sampled_token_ids else ()
-            found[request_id] = request.num_output_tokens, tuple(int(token) for token in sampled)
+            found[request_id] = request.num_output_tokens, tuple(map(int, sampled))
         return found
 
     def _work(

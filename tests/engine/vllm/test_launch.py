@@ -1,6 +1,7 @@
 """What a server is given to start, and what is said when it does not: here a stand-in that fails as vLLM would."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from peagle_cli.engine.open import open_engine
 from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.engine.vllm.installation import Installation, find
-from peagle_cli.engine.vllm.launch import Launch, Plan, command, environment
+from peagle_cli.engine.vllm.launch import Launch, Plan, command, environment, free_port
 from peagle_cli.engine.vllm.preflight import Drafter, check_flags, inspect_drafter
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress, unheard
@@ -75,6 +76,10 @@ def test_the_context_ends_where_the_drafters_does(target: Path) -> None:
         ("api_server.py: error: unrecognized arguments: --nonsense", "does not know --nonsense"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "too little memory"),
         ("ValueError: No available memory for the cache blocks. Try increasing", "No memory is left"),
+        (
+            "ValueError: Available memory on node 0 (0.8/23.6 GiB) on kv cache allocation is less than requested",
+            "cache",
+        ),
         ("OSError: [Errno 98] address already in use", "port is in use"),
         ("AssertionError: Attempted to load weight (torch.Size([8])) into", "weights have other sizes"),
         ("TapError: peagle's tap was made for vLLM 0.32, and this is 0.40", "made for vLLM 0.32, and this is 0.40"),
@@ -116,6 +121,30 @@ def test_a_log_folder_that_cannot_be_written(target: Path, tmp_path: Path, monke
 def test_flags_that_are_not_the_users(flag: str) -> None:
     with pytest.raises(BadInputError):
         check_flags(["--max-num-seqs", "4", flag])
+
+
+def test_a_port_that_cannot_be_had_is_refused_before_anything_starts() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(BadInputError, match="is in use"):
+            check_flags(["--port", str(other.getsockname()[1])])
+    check_flags([f"--port={free_port()}"])
+    with pytest.raises(BadInputError, match="none at all"):
+        check_flags(["--port", "eighty"])
+
+
+def test_a_second_server_gets_another_port(target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEAGLE_LOG_DIR", str(tmp_path / "logs"))
+    with socket.socket() as first:
+        first.bind(("127.0.0.1", 0))
+        first.listen()
+        port = first.getsockname()[1]
+        launch = Launch(
+            plan(target, flags=("--port", str(port))), Installation(Path("/bin/true"), tmp_path, "", cpu=True)
+        )
+        launch.close()
+    assert launch.port != port
 
 
 def test_without_vllm_it_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

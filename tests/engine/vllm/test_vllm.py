@@ -4,7 +4,6 @@ Needs vLLM; docs/vllm.md says how to come by it. In this order: later tests end 
 """
 
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -14,6 +13,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Any
 
+import msgspec
 import pytest
 
 from peagle_cli.engine.open import open_engine
@@ -30,15 +30,25 @@ from peagle_cli.engine.protocol import (
     Stop,
 )
 from peagle_cli.engine.torch.engine import TorchEngine
-from peagle_cli.engine.vllm.attempt import Backend
 from peagle_cli.engine.vllm.link import Told
-from peagle_cli.engine.vllm.server import Counters, Server
+from peagle_cli.engine.vllm.server import Counters
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import unheard
 from peagle_cli.trace.events import UNKNOWN_ID, Changed, DraftBatch, Event, Failed, Finished, Method, Sampling, Started
 from peagle_cli.trace.lossless import CANDIDATES, check
 from peagle_cli.trace.metrics import Metrics
 from tests.engine.vllm.conftest import Opened
+from tests.engine.vllm.counting import (
+    BREAKS_OFF,
+    CROWD,
+    STRUCTURED,
+    ask_at_once,
+    counted,
+    counted_of,
+    heard,
+    preemptions,
+    settled,
+)
 
 PROMPTS = (
     "Write a Python function that merges two sorted lists.",
@@ -62,33 +72,8 @@ def said(events: list[Event]) -> list[int]:
     return [token.id for batch in batches(events) for token in batch.tokens]
 
 
-def counted(metrics: list[Metrics]) -> Counters:
-    """Our figures, as the server counts."""
-    per_position = [0] * DEPTH
-    for each in metrics:
-        histogram = each.summary().acceptance_histogram
-        for i in range(DEPTH):
-            per_position[i] += sum(histogram[i + 1 :])
-    return Counters(
-        drafts=sum(each.drafts for each in metrics),
-        draft_tokens=sum(each.draft_tokens for each in metrics),
-        accepted_tokens=sum(each.accepted_tokens for each in metrics),
-        accepted_at=tuple(per_position),
-        tokens=sum(each.tokens for each in metrics),
-    )
-
-
 def counters(opened: Opened, method: Method = "peagle") -> Counters:
-    """The server's, once it has stopped counting: its front end hears of a step a moment later."""
-    server = opened.servers.backend(method).server
-    last = server.counters()
-    for _ in range(100):
-        time.sleep(0.1)
-        now = server.counters()
-        if now == last and now is not None:
-            return now
-        last = now
-    raise AssertionError("the counters do not come to rest")
+    return settled(opened.servers.backend(method).server)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +81,7 @@ def replies(opened: Opened) -> list[list[Event]]:
     """Every prompt answered, and the figures held against the server's on the way."""
     before = counters(opened)
     replies = [list(opened.engine.run(request(prompt, candidates=CANDIDATES))) for prompt in PROMPTS]
-    assert counted([Metrics(events) for events in replies]) == counters(opened).since(before)
+    assert counted(replies, DEPTH) == counters(opened).since(before)
     return replies
 
 
@@ -148,7 +133,7 @@ def _agree(replies: list[list[Event]], theirs: list[list[Event]]) -> None:
 
 
 def _acceptance_length(replies: list[list[Event]]) -> float:
-    counts = counted([Metrics(events) for events in replies])
+    counts = counted(replies, DEPTH)
     return 1 + counts.accepted_tokens / counts.drafts
 
 
@@ -229,60 +214,22 @@ def test_the_tap_counts_what_the_server_counts_whatever_happens(opened: Opened) 
             *CROWD,
             ("Count from 1 to 300. " * 60, 16, {}),
             ("Tell me about the sea.", 60, {"stop": ["the"]}),
-            ("Who are you?", 60, {"response_format": {"type": "json_schema", "json_schema": SCHEMA}}),
+            ("Who are you?", 60, STRUCTURED),
             ("Tell me about the sea.", 60, BREAKS_OFF),
         ],
     )
     since = counters(opened).since(before)
     backend.link.forget("")
-    told = list(iter(lambda: None if inbox.empty() else inbox.get(), None))
+    told = heard(inbox)
     assert all(isinstance(each, Told) for each in told), "no step was lost"
     works = [each.work for each in told]
-    drafts = [work for work in works if work.drafted]
-    assert (
-        len(drafts),
-        sum(len(work.drafted) for work in drafts),
-        sum(work.accepted for work in drafts),
-        tuple(sum(work.accepted > i for work in drafts) for i in range(DEPTH)),
-    ) == (since.drafts, since.draft_tokens, since.accepted_tokens, since.accepted_at)
-    unheard = sum(work.emitted for work in works) - since.tokens
+    ours = counted_of(works, DEPTH)
+    unheard = ours.tokens - since.tokens
     assert 0 <= unheard <= 2 * (DEPTH + 1), "what the last steps said of the two that were ended from outside"
+    assert ours == msgspec.structs.replace(since, tokens=ours.tokens)
     assert preemptions(backend.server) > preempted
     assert any(work.prefilled and work.position for work in works), "preempted in the midst of a reply"
     assert any(work.prefilled and not work.sampled for work in works), "a prompt in parts"
-
-
-def preemptions(server: Server) -> int:
-    return sum(int(float(n)) for n in re.findall(r"(?m)^vllm:num_preemptions_total\{.*\} (\S+)$", server.metrics()))
-
-
-SCHEMA = {
-    "name": "a",
-    "schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-}
-BREAKS_OFF: dict[str, Any] = {}
-Asked = tuple[str, int, dict[str, Any]]
-CROWD: list[Asked] = [("Tell me about the sea. " * 20, 70, {}) for _ in range(12)]
-
-
-def ask_at_once(backend: Backend, asked: list[Asked]) -> None:
-    """So many requests of a prompt, the tokens it may have, and more; one `BREAKS_OFF` after a few pieces."""
-
-    def ask(number: int) -> None:
-        prompt, tokens, more = asked[number]
-        message = {"role": "user", "content": prompt}
-        body = {"model": backend.model, "messages": [message], "stream": True, "max_tokens": tokens, **more}
-        stream = backend.server.stream("/v1/chat/completions", {**body, "temperature": 0}, f"other-{number}")
-        for i, _ in enumerate(stream):
-            if more is BREAKS_OFF and i == 5:
-                stream.close()
-                return
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(asked))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(300)
 
 
 def test_others_on_the_server_do_not_disturb(opened: Opened) -> None:
@@ -311,7 +258,7 @@ def test_attached_to_a_tapped_server(opened: Opened, address: str, monkeypatch: 
         assert engine.info.max_depths == {"peagle": DEPTH}
         before = counters(opened)
         events = list(engine.run(request(tokens=16)))
-        assert counted([Metrics(events)]) == counters(opened).since(before)
+        assert counted([events], DEPTH) == counters(opened).since(before)
 
 
 def test_attached_to_a_plain_server(
@@ -352,7 +299,7 @@ def test_eagle3_agrees_and_spares_itself_passes(opened: Opened, embedded: TorchE
     before = counters(opened, "eagle3")
     asked = request(method="eagle3", candidates=CANDIDATES)
     events = list(opened.engine.run(asked))
-    assert counted([Metrics(events)]) == counters(opened, "eagle3").since(before)
+    assert counted([events], DEPTH) == counters(opened, "eagle3").since(before)
     _agree([events], [list(embedded.run(asked))])
     shallow = []
     lane = LaneSetting("chat", "eagle3", 1)

@@ -24,6 +24,7 @@ from typing import Any
 # One process, so that its processor time is the server's; on the model runner that is measured elsewhere, too.
 os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_USE_V2_MODEL_RUNNER": "0"}
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
+os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 
 import vllm
 from vllm.v1.core.sched.scheduler import Scheduler

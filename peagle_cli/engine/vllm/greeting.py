@@ -43,6 +43,8 @@ def hello(config: Any, *, steers: bool) -> wire.Hello:
 
 def _notes(config: Any, drafter: Any, dtype: str) -> Iterator[str]:
     """What a user should know of this server, in sentences."""
+    if not vllm_version.startswith(wire.MADE_FOR):
+        yield f"peagle was made for vLLM {wire.MADE_FOR}, and this is {vllm_version}: figures may be wrong or missing."
     if drafter is None:
         return
     model, speculation = config.model_config, config.speculative_config

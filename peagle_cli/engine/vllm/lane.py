@@ -61,6 +61,7 @@ class LaneRun:
         self._accepted: list[int] = []  # by the steps that have drafted
         self._lost = 0  # steps that did not reach us
         self._remark = ""  # what the latest server has to say of it
+        self._silent = False  # the tap has told nothing of what the stream brought
         self._blank = 0  # steps whose drafts are all token 0: what vLLM puts where its drafter cannot draft
         self._shown_depth = setting.depth
         self._lock = threading.Lock()  # of what follows
@@ -171,6 +172,7 @@ class LaneRun:
                     end = item
                 case None:
                     assert weaver is not None
+                    self._silent = self._silent or weaver.waits
                     weaver.give_up()
                 case _ if weaver is None:
                     early.append(item)
@@ -245,6 +247,8 @@ class LaneRun:
         notes = []
         if self._lost:
             notes.append(f"{self._lost} steps did not reach peagle in time: what was drafted in them is unknown.")
+        if self._silent:
+            notes.append("The server's tap fell silent: what was drafted meanwhile is unknown.")
         if self._blank:
             notes.append(f"In {self._blank} steps the drafter was out of its context: nothing was drafted.")
         return " ".join(notes) or self._remark

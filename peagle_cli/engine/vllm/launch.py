@@ -78,6 +78,7 @@ class Launch:
         self.tap = _tap(self.folder)
         asked = preflight.value_of(plan.flags, "--port")  # free to begin with; only one server can have it
         self.port = int(asked) if asked and preflight.is_free(asked) else free_port()
+        self._version = installation.version
         self._closing = threading.Lock()
         (self.folder / _PATH).mkdir()
         package_beside(self.folder / _PATH)
@@ -130,9 +131,11 @@ class Launch:
                 "The vLLM server was killed, by another program or by the system for want of memory.",
                 log_says(self.log),
             )
-        if told := _diagnosis(last_lines(self.log, _LOG_BYTES)):
-            return PeagleError(told, f"Its log is {self.log}")
-        return PeagleError(f"The vLLM server ended with exit code {code}.", log_says(self.log))
+        told = _diagnosis(last_lines(self.log, _LOG_BYTES))
+        hint = f"Its log is {self.log}" if told else log_says(self.log)
+        if not self._version.startswith(wire.MADE_FOR):
+            hint = f"peagle was made for vLLM {wire.MADE_FOR}, and this is {self._version}. {hint}"
+        return PeagleError(told or f"The vLLM server ended with exit code {code}.", hint)
 
     def close(self) -> None:
         """End the server and all it started."""

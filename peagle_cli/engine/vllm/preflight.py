@@ -55,7 +55,6 @@ def check_flags(flags: Sequence[str]) -> None:
                 f"{name} would show the secret to all who list processes.", "Set VLLM_API_KEY or HF_TOKEN instead."
             )
 
-
     port = value_of(flags, "--port")
     if port is not None and not is_free(port):
         raise BadInputError(f"Port {port} is in use, or none at all.", "Name another, or leave --port out.")

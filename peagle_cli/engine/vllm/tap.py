@@ -24,8 +24,6 @@ from peagle_cli.engine.vllm.greeting import hello
 from peagle_cli.engine.vllm.sockets import MAX_STEERED, Sockets, TapError
 from peagle_cli.trace.events import UNKNOWN_ID
 
-MADE_FOR = "0.32"
-
 log = logging.getLogger("vllm.peagle")
 
 _NEEDED = ("schedule", "add_request", "update_from_output", "update_draft_token_ids")
@@ -35,10 +33,9 @@ def _check_vllm() -> None:
     missing = [name for name in _NEEDED if not hasattr(Scheduler, name)]
     if missing:
         raise TapError(
-            f"peagle's tap was made for vLLM {MADE_FOR}, and this is {vllm_version}: its scheduler has no {missing[0]}."
+            f"peagle's tap was made for vLLM {wire.MADE_FOR}, and this is {vllm_version}: its scheduler has no "
+            f"{missing[0]}."
         )
-    if not vllm_version.startswith(MADE_FOR):
-        log.warning("peagle's tap was made for vLLM %s, and this is %s.", MADE_FOR, vllm_version)
 
 
 _check_vllm()

@@ -9,6 +9,9 @@ import msgspec
 PROTOCOL = 1
 """Both sides must speak the same; raised when a message changes its meaning."""
 
+MADE_FOR = "0.32"
+"""The vLLM that the tap knows from the inside."""
+
 SCHEDULER = "peagle_cli.engine.vllm.tap.TapScheduler"
 ASYNC_SCHEDULER = "peagle_cli.engine.vllm.tap.AsyncTapScheduler"
 EXTENSION = "peagle_cli.engine.vllm.worker.Extension"

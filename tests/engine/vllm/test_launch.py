@@ -110,6 +110,17 @@ def test_a_server_that_does_not_start_says_why(
     assert not launch.folder.exists()
 
 
+def test_another_version_of_vllm_is_named_where_it_does_not_start(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEAGLE_LOG_DIR", str(tmp_path / "logs"))
+    launch = Launch(plan(target), Installation(Path("/bin/false"), tmp_path, "0.40.1", cpu=True))
+    with pytest.raises(PeagleError) as failed:
+        launch.wait(unheard)
+    launch.close()
+    assert "made for vLLM 0.32, and this is 0.40.1" in failed.value.hint
+
+
 def test_a_log_folder_that_cannot_be_written(target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("PEAGLE_LOG_DIR", str(tmp_path / "file"))

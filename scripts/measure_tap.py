@@ -145,14 +145,15 @@ def _measure(llm: vllm.LLM, concurrency: int, rounds: int) -> str:
             CLOCK.own.clear()
             seconds[arm].append(_run(llm, concurrency, arm))
             steps[arm] += CLOCK.own[1:]
-    middle = statistics.median(seconds["untapped"])
-    lines = [f"{concurrency} at once, {rounds} runs of each kind, {middle:.2f} s of processor time each"]
+    untapped = statistics.median(seconds["untapped"])
+    lines = [f"{concurrency} at once, {rounds} runs of each kind, {untapped:.2f} s of processor time each"]
     for arm in ARMS[1:]:
         ratios = [now / then - 1 for now, then in zip(seconds[arm], seconds["untapped"], strict=True)]
         low, middle, high = statistics.quantiles(ratios, n=4)
         own = statistics.median(steps[arm])
+        share = own * len(steps[arm]) / rounds / untapped
         lines.append(
-            f"  {arm}: {own * 1e6:.0f} µs in the tap per step (median of {len(steps[arm])}); "
+            f"  {arm}: {own * 1e6:.0f} µs in the tap per step, {share:.2%} of it (median of {len(steps[arm])}); "
             f"processor time {middle:+.2%} (quartiles {low:+.2%} to {high:+.2%})"
         )
     return "\n".join(lines)

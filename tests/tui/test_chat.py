@@ -3,29 +3,30 @@
 import os
 import signal
 import threading
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from textual.widgets import Footer
 
 from peagle_cli.engine.open import start_engine
 from peagle_cli.engine.process import Opening as ProcessOpening
-from peagle_cli.engine.protocol import Engine, EngineSpec, Opening
+from peagle_cli.engine.protocol import Engine, EngineSpec, Opening, Request
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.errors import EXIT_INTERRUPTED, BadInputError, PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
-from peagle_cli.trace.events import Failed
+from peagle_cli.trace.events import Event, Failed
 from peagle_cli.tui import session
 from peagle_cli.tui.app import ChatApp
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.screens.chat import ChatScreen
 from peagle_cli.tui.screens.help import HelpScreen
 from peagle_cli.tui.session import Phase
+from peagle_cli.tui.widgets.keyline import KeyLine
 from peagle_cli.tui.widgets.prompt import Prompt
 from peagle_cli.tui.widgets.status import StatusLine
 from peagle_cli.tui.widgets.transcript import TranscriptView
-from tests.tui.driving import Ready, chat
+from tests.tui.driving import Lent, Ready, chat
 
 
 @pytest.mark.usefixtures("ready")
@@ -85,7 +86,7 @@ async def test_every_key_can_be_bound_to_another() -> None:
         bindings = [*ChatScreen.BINDINGS, *TranscriptView.BINDINGS, *Prompt.BINDINGS]
         ids = [getattr(binding, "id", None) for binding in bindings]
         assert None not in ids and len(set(ids)) == len(ids)
-        assert driver.screen.query_one(Footer).display
+        assert driver.screen.query_one(KeyLine).display
 
 
 @pytest.mark.usefixtures("ready")
@@ -141,6 +142,35 @@ async def test_writing_is_possible_while_the_engine_loads(
         monkeypatch.setattr(session, "start_engine", lambda spec: Ready(tiny_engine))
         await driver.press("ctrl+r")
         await driver.until(lambda: driver.says("4 tokens"))
+
+
+async def test_what_loads_in_the_midst_of_a_reply_is_told_until_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tiny_engine: TorchEngine
+) -> None:
+    class Loads(Lent):
+        """Loads before it replies, as servers for another method do."""
+
+        def __init__(self, engine: Engine, on_progress: OnProgress) -> None:
+            super().__init__(engine)
+            self._on_progress = on_progress
+
+        def run(self, request: Request) -> Generator[Event]:
+            self._on_progress(Progress("Starting vLLM (EAGLE-3), 5 s"))
+            loaded.wait(30)
+            return super().run(request)
+
+    class Opens(Ready):
+        def wait(self, on_progress: OnProgress) -> Engine:
+            return Loads(tiny_engine, on_progress)
+
+    loaded = threading.Event()
+    monkeypatch.setattr(session, "start_engine", lambda spec: Opens(tiny_engine))
+    async with chat(prompt="Hello", max_tokens=4) as driver:
+        await driver.until(lambda: driver.says("Starting vLLM (EAGLE-3), 5 s"))
+        assert driver.phase is Phase.REPLYING
+        loaded.set()
+        await driver.until(lambda: driver.says("4 tokens"))
+        assert not driver.says("Starting vLLM")
 
 
 async def test_a_killed_engine_leaves_a_usable_screen(

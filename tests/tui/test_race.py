@@ -1,20 +1,22 @@
 """The race behind its screen and on it, run by the tiny model in this process; its drafters are never right."""
 
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from peagle_cli.engine.contest import Contest, settings_for
-from peagle_cli.engine.protocol import Engine, EngineInfo, EngineSpec
+from peagle_cli.engine.contest import Contest, settings_for, sweep_requests
+from peagle_cli.engine.protocol import Engine, EngineInfo, EngineSpec, Request
 from peagle_cli.engine.torch.engine import TorchEngine
-from peagle_cli.errors import BadInputError
+from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import OnProgress
 from peagle_cli.prompts import Prompt
-from peagle_cli.trace.events import DraftBatch, Sampling
+from peagle_cli.trace.events import DraftBatch, Event, Sampling
 from peagle_cli.trace.rounds import PLAIN
 from peagle_cli.tui import session
 from peagle_cli.tui.app import ChatApp, RaceApp
@@ -177,6 +179,33 @@ async def on_screen(
     app = RaceApp(EngineSpec(), lambda info: a_contest(info, **contest), None, record=False)
     async with app.run_test(size=size) as pilot:
         yield Driver(app, pilot)
+
+
+def test_where_lanes_do_not_take_turns_each_method_is_measured_to_its_end_before_the_next() -> None:
+    info = msgspec.structs.replace(INFO, takes_turns=False)
+    requests = list(sweep_requests(a_contest(info), info))
+    methods = [lane.method for request in requests for lane in request.lanes]
+    assert [method for method, _ in itertools.groupby(methods)] == ["none", "eagle3", "peagle"]
+    depths = [lane.depth for request in requests for lane in request.lanes if lane.method == "eagle3"]
+    assert depths == [1, 2, 3, 4, 4, 3, 2, 1]
+
+
+async def test_a_race_that_fails_asks_for_nothing_more(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Request] = []
+
+    def refused(request: Request) -> Iterator[Event]:
+        asked.append(request)
+        raise PeagleError("The GPU has too little memory for this model.", "Its log is elsewhere.")
+
+    monkeypatch.setattr(engine, "run", refused)
+    async with on_screen(engine, monkeypatch, (80, 24)) as driver:
+        await driver.until(Stage.DONE)
+        await driver.pilot.pause(0.2)
+        assert "too little memory for this model. Its log is elsewhere." in driver.shown()
+        assert len(asked) == 1
+        await driver.pilot.press("escape")
+        await driver.pilot.pause(0.1)
+    assert driver.app.return_value is None
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -2,7 +2,7 @@
 
 It is given one JSON object as its argument: the peer's name, and what it is to load. Its first line says what was
 loaded, or that the peer is not installed there. From then on each line that comes, {"ids", "tokens"}, is a prompt to
-continue greedily, and each line that goes says how many tokens were generated in how many seconds. Needs nothing of
+continue greedily, and each line that goes says which tokens were generated in how many seconds. Needs nothing of
 peagle, which the other Python may lack.
 """
 
@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-Generate = Callable[[list[int], int], int]
-"""Continue prompt ids by up to that many tokens; returns how many there were."""
+Generate = Callable[[list[int], int], list[int]]
+"""Continue prompt ids by up to that many tokens."""
 
 MODULES = {"llama.cpp": "llama_cpp", "transformers": "transformers", "vLLM": "vllm"}
 
@@ -35,8 +35,8 @@ def main() -> None:
     for line in sys.stdin:
         prompt = json.loads(line)
         began = time.perf_counter()
-        tokens = generate(prompt["ids"], prompt["tokens"])
-        print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}), file=answers)
+        ids = generate(prompt["ids"], prompt["tokens"])
+        print(json.dumps({"ids": ids, "seconds": time.perf_counter() - began}), file=answers)
 
 
 def _llama_cpp(order: dict[str, Any]) -> tuple[Generate, str, str]:
@@ -44,14 +44,14 @@ def _llama_cpp(order: dict[str, Any]) -> tuple[Generate, str, str]:
 
     model = llama_cpp.Llama(model_path=order["gguf"], n_ctx=order["context"], n_threads=order["threads"], verbose=False)
 
-    def generate(ids: list[int], tokens: int) -> int:
-        count = 0
+    def generate(ids: list[int], tokens: int) -> list[int]:
+        reply = []
         model.reset()  # or it would keep the part of the prompt that the last one had in common
         for token in model.generate(ids, temp=0.0):
-            count += 1
-            if count == tokens or token == model.token_eos():
+            reply.append(token)
+            if len(reply) == tokens or token == model.token_eos():
                 break
-        return count
+        return reply
 
     kind = model.metadata.get("general.file_type")
     return generate, importlib.metadata.version("llama-cpp-python"), "Q4_1" if kind == "3" else f"file type {kind}"
@@ -64,13 +64,14 @@ def _transformers(order: dict[str, Any]) -> tuple[Generate, str, str]:
     torch.set_num_threads(order["threads"])
     model = transformers.AutoModelForCausalLM.from_pretrained(order["folder"], dtype=torch.bfloat16)
 
-    def generate(ids: list[int], tokens: int) -> int:
+    def generate(ids: list[int], tokens: int) -> list[int]:
         prompt = torch.tensor([ids])
         with torch.inference_mode():
             reply = model.generate(
                 prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=tokens, do_sample=False
             )
-        return int(reply.shape[1]) - len(ids)
+        continued: list[int] = reply[0, len(ids) :].tolist()
+        return continued
 
     return generate, transformers.__version__, "bfloat16"
 
@@ -89,10 +90,10 @@ def _vllm(order: dict[str, Any]) -> tuple[Generate, str, str]:
         disable_log_stats=True,
     )
 
-    def generate(ids: list[int], tokens: int) -> int:
+    def generate(ids: list[int], tokens: int) -> list[int]:
         sampling = vllm.SamplingParams(temperature=0.0, max_tokens=tokens)
         reply = model.generate({"prompt_token_ids": ids}, sampling, use_tqdm=False)
-        return len(reply[0].outputs[0].token_ids)
+        return list(reply[0].outputs[0].token_ids)
 
     return generate, vllm.__version__, "bfloat16"
 

@@ -1,24 +1,24 @@
 """Other programs beside ours, each in a process of its own (`peer.py`)."""
 
-import contextlib
-import json
 import os
-import signal
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from peagle_cli.engine.lanes import PUBLISHED_DEPTHS
-from peagle_cli.engine.logs import last_lines, new_log
+from peagle_cli.engine.program import Program
 from peagle_cli.engine.vllm.launch import speculative_config
 from peagle_cli.engine.vllm.preflight import Drafter
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.checkpoint import drafter_method
+from peagle_cli.text import printable
 from peagle_cli.trace.events import Method
 
 SCRIPT = Path(__file__).with_name("peer.py")
+
+_Answer = TypeVar("_Answer")
 
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
@@ -27,7 +27,9 @@ _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_USE_V2_MODEL_RUNNER": "0",  # P-EAGLE runs on the first one only
 }
-_PATIENCE_S = 15.0
+LOAD_LIMIT_S = 300.0
+REPLY_LIMIT_S = 180.0
+"""How long a peer may take to load its model, and to reply, before it counts as broken."""
 
 
 class Order(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,59 +58,59 @@ class _Loaded(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """How many tokens a reply had, and how many seconds it took."""
+    """The tokens of a reply, and how many seconds it took."""
 
-    tokens: int
+    ids: tuple[int, ...]
     seconds: float
 
 
 class Peer:
     """A peer that has loaded its model."""
 
-    def __init__(self, lane: Lane, process: "subprocess.Popen[bytes]", log: Path, loaded: _Loaded) -> None:
+    def __init__(self, lane: Lane, program: Program, loaded: _Loaded) -> None:
         self.lane = lane
         self.version = loaded.version
         self.precision = loaded.precision
-        self._process = process
-        self._log = log
+        self._program = program
 
-    def reply(self, ids: Sequence[int], tokens: int) -> Reply:
-        """Continue the prompt `ids` by up to that many tokens. Raises `PeagleError` when the peer ends instead."""
-        stdin = self._process.stdin
-        assert stdin is not None
-        try:
-            stdin.write(json.dumps({"ids": list(ids), "tokens": tokens}).encode() + b"\n")
-            stdin.flush()
-        except BrokenPipeError:
-            raise _gone(self._process, self.lane.order.peer, self._log) from None
-        return msgspec.json.decode(_line(self._process, self.lane.order.peer, self._log), type=Reply)
+    def reply(self, ids: Sequence[int], tokens: int, limit_s: float = REPLY_LIMIT_S) -> Reply:
+        """Continue the prompt `ids` by up to that many tokens. Raises `PeagleError` when the peer ends instead, takes
+        longer than `limit_s`, or says what is no reply."""
+        self._program.say({"ids": list(ids), "tokens": tokens})
+        reply = _told(self._program, Reply, limit_s)
+        if not (0 < len(reply.ids) <= tokens and reply.seconds > 0):
+            raise PeagleError(
+                f"{self._program.name} replied with {len(reply.ids)} tokens in {reply.seconds:g} s.",
+                f"Up to {tokens} were asked for.",
+            )
+        return reply
 
     def close(self) -> None:
         """End it."""
-        _end(self._process)
+        self._program.close()
 
 
-def start(lane: Lane, pythons: Sequence[Path]) -> Peer | None:
-    """The peer in the first of `pythons` that has it; None where none has. Raises `PeagleError` when it breaks."""
+def start(lane: Lane, pythons: Sequence[Path], limit_s: float = LOAD_LIMIT_S) -> Peer | None:
+    """The peer in the first of `pythons` that runs it; None where it is installed in none. Raises `PeagleError` where
+    it is installed and does not run: it ends, fails to load, or has not loaded after `limit_s`."""
+    failure: PeagleError | None = None
     for python in pythons:
-        log = new_log()
-        with log.open("ab") as errors:
-            process = subprocess.Popen(
-                [str(python), "-P", str(SCRIPT), msgspec.json.encode(lane.order).decode()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-                env={**_ENVIRONMENT, **os.environ},
-            )
+        command = [str(python), "-P", str(SCRIPT), msgspec.json.encode(lane.order).decode()]
+        program = Program(lane.order.peer, command, {**_ENVIRONMENT, **os.environ})
         try:
-            loaded = msgspec.json.decode(_line(process, lane.order.peer, log), type=_Loaded)
+            loaded = _told(program, _Loaded, limit_s)
+        except PeagleError as error:
+            failure = failure or error
+            program.close()
+            continue
         except BaseException:
-            _end(process)
+            program.close()
             raise
         if not loaded.missing:
-            return Peer(lane, process, log, loaded)
-        _end(process)
+            return Peer(lane, program, loaded)
+        program.close()
+    if failure:
+        raise failure
     return None
 
 
@@ -128,31 +130,13 @@ def lanes(folder: Path, gguf: Path | None, threads: int, context: int, drafters:
         yield Lane(msgspec.structs.replace(vllm, speculation=speculation), method, depth)
 
 
-def _line(process: "subprocess.Popen[bytes]", peer: str, log: Path) -> bytes:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line.endswith(b"\n"):
-        raise _gone(process, peer, log)
-    return line
-
-
-def _gone(process: "subprocess.Popen[bytes]", peer: str, log: Path) -> PeagleError:
-    said = last_lines(log)
-    code = process.wait(_PATIENCE_S)
-    why = said[-1] if said else "it said nothing"
-    if code < 0:  # as of a build for another processor, which dies of an illegal instruction
-        why = f"killed by {signal.Signals(-code).name}"
-    return PeagleError(f"{peer} ended before it answered: {why}", f"Its log is {log}")
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe:
-            pipe.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_PATIENCE_S)  # without input it ends, and takes along what it started
-        return
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.wait()
+def _told(program: Program, kind: type[_Answer], limit_s: float) -> _Answer:
+    """The program's next line, which is to be of that kind."""
+    line = program.hear(limit_s)
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except msgspec.DecodeError:
+        said = printable(line.decode(errors="replace")).strip()
+        raise PeagleError(
+            f"{program.name} said what is no answer: {said[:80]!r}", "Its program may be broken."
+        ) from None

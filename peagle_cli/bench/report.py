@@ -1,11 +1,13 @@
-"""What was measured, as it is written to JSON and as people read it."""
+"""What was measured, as it is written to JSON."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from peagle_cli.trace.events import METHOD_NAMES, Machine, Method
+from peagle_cli.bench.screen_figures import ScreenFigures
+from peagle_cli.trace.events import Machine, Method
+from peagle_cli.trace.rounds import name_of
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -36,7 +38,8 @@ class Step(msgspec.Struct, frozen=True):
 
 class Speed(msgspec.Struct, frozen=True):
     """A program's tokens per second on the prompts, from the request to the last token, and its ratio to plain decoding
-    by peagle, prompt by prompt. `step` is known of peagle alone."""
+    by peagle, prompt by prompt. `same_tokens` is how many tokens a reply has in common with that plain decoding,
+    before the first that is another; the median. `step` is known of peagle alone."""
 
     program: str
     version: str
@@ -45,17 +48,88 @@ class Speed(msgspec.Struct, frozen=True):
     depth: int
     tokens_per_second: Spread
     over_plain: Spread
+    same_tokens: float
     step: Step | None = None
 
+    @property
+    def name(self) -> str:
+        """For people: "peagle P-EAGLE 3"."""
+        return f"{self.program} {name_of((self.method, self.depth))}"
 
-class AtContext(msgspec.Struct, frozen=True):
-    """Seconds behind `tokens` of context: for processing it, and per step without a draft and with one."""
+
+class Absent(msgspec.Struct, frozen=True):
+    """A program that was to be measured and was not: it is not installed, or broke. `reason` says which, and how."""
+
+    program: str
+    method: Method
+    depth: int
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """As for `Speed`."""
+        return f"{self.program} {name_of((self.method, self.depth))}"
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """Seconds that the target takes for `width` tokens behind `context` others; the median."""
+
+    width: int
+    context: int
+    seconds: float
+
+
+class Prefill(msgspec.Struct, frozen=True):
+    """Seconds until a prompt of `tokens` has been processed, by the target and by the drafter in use."""
 
     tokens: int
-    prefill_s: float
-    plain_s: float
-    draft_s: float
-    verify_s: float
+    target_s: float
+    drafter_s: float
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """Where a step's time goes, in seconds: the medians of many with `method` at `depth`, behind `context` tokens.
+
+    `matrices` are the target layers' products with their weights, `head` the one with the vocabulary, `python` is the
+    rest of the target's pass: small operations, and calling them all from Python. `draft` is the drafter's whole time,
+    `draft_matrices` what of it are products with weights. `sampling` chooses the tokens; `event` makes the event that
+    tells of the step, and its line of JSON.
+    """
+
+    method: Method
+    depth: int
+    context: int
+    matrices: float
+    attention: float
+    head: float
+    python: float
+    draft: float
+    draft_matrices: float
+    sampling: float
+    event: float
+
+    @property
+    def total(self) -> float:
+        """Seconds per step."""
+        target = self.matrices + self.attention + self.head + self.python
+        return target + self.draft + self.sampling + self.event
+
+
+class Inside(msgspec.Struct, frozen=True):
+    """What steps cost, measured within the engine's process. `bytes_per_second` is how fast memory is read by all
+    threads, and `weights` how many bytes of the target's weights a pass reads: it cannot take less time than these two
+    say."""
+
+    passes: tuple[Pass, ...]
+    prefills: tuple[Prefill, ...]
+    budgets: tuple[Budget, ...]
+    bytes_per_second: float
+    weights: int
+
+    @property
+    def least_pass_s(self) -> float:
+        """Seconds it takes to read the weights once."""
+        return self.weights / self.bytes_per_second
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -86,76 +160,9 @@ class Report(msgspec.Struct, frozen=True):
     prompts: int
     tokens: int
     speeds: tuple[Speed, ...] = ()
-    absent: tuple[str, ...] = ()
-    contexts: tuple[AtContext, ...] = ()
-    context_depth: int = 0
+    absent: tuple[Absent, ...] = ()
+    inside: Inside | None = None
     turns: tuple[Turn, ...] = ()
     candidates: Spread | None = None
     start_up: StartUp | None = None
-
-
-def lines(report: Report) -> Iterator[str]:
-    """The report for people, as tables in Markdown."""
-    machine = report.machine
-    yield f"{report.model} on {machine.name} ({machine.device}, {machine.threads} threads), {machine.precision}; " + (
-        ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    )
-    if report.speeds:
-        yield from (
-            "",
-            f"Greedy, {report.prompts} prompts, up to {report.tokens} tokens each; medians (quartiles).",
-            "",
-        )
-        yield from _table(("", "tokens/s", "× plain", "per step", "draft ms", "target ms", "rest ms"), _speeds(report))
-        if report.absent:
-            yield from ("", f"Not installed: {', '.join(report.absent)}.")
-    if report.contexts:
-        yield from ("", *_table(("context", "prefill ms", "plain ms", "draft ms", "target ms"), _contexts(report)))
-        yield from ("", f"Plain steps, and those at depth {report.context_depth}.")
-    if report.turns:
-        yield from ("", *_table(("turn", "context", "processed", "first token ms"), _turns(report)))
-    if report.candidates:
-        yield from ("", f"With candidates for inspection: {_spread(report.candidates, 3)} × the speed without.")
-    if report.start_up:
-        yield from ("", _start_up(report.start_up))
-
-
-def _speeds(report: Report) -> Iterator[tuple[str, ...]]:
-    for speed in report.speeds:
-        how = METHOD_NAMES[speed.method] + (f" {speed.depth}" if speed.depth else "")
-        step: tuple[str, ...] = ("",) * 4
-        if speed.step:
-            times = (speed.step.draft_s, speed.step.verify_s, speed.step.rest_s)
-            step = (f"{speed.step.accepted_length:.2f}", *(f"{1e3 * seconds:.2f}" for seconds in times))
-        name = f"{speed.program} {speed.version}, {speed.precision}: {how}"
-        yield name, _spread(speed.tokens_per_second, 1), _spread(speed.over_plain, 2), *step
-
-
-def _contexts(report: Report) -> Iterator[tuple[str, ...]]:
-    for at in report.contexts:
-        times = (at.prefill_s, at.plain_s, at.draft_s, at.verify_s)
-        yield f"{at.tokens:,}", *(f"{1e3 * seconds:.1f}" for seconds in times)
-
-
-def _turns(report: Report) -> Iterator[tuple[str, ...]]:
-    for turn in report.turns:
-        yield str(turn.number), f"{turn.context:,}", f"{turn.processed:,}", f"{1e3 * turn.first_token_s:.0f}"
-
-
-def _start_up(start_up: StartUp) -> str:
-    parts = [f"help {_spread(start_up.help_s, 2)} s", f"first token {_spread(start_up.first_token_s, 2)} s"]
-    if start_up.first_paint_s:
-        parts.insert(1, f"first paint {_spread(start_up.first_paint_s, 2)} s")
-    return f"Start-up: {', '.join(parts)}."
-
-
-def _spread(spread: Spread, digits: int) -> str:
-    return f"{spread.median:.{digits}f} ({spread.low:.{digits}f}–{spread.high:.{digits}f})"
-
-
-def _table(header: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
-    cells = [tuple(header), *rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    cells.insert(1, tuple("-" * width for width in widths))
-    for row in cells:
-        yield f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |"
+    screen: ScreenFigures | None = None

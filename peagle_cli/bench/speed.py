@@ -1,24 +1,33 @@
 """Tokens per second of the engine, plain and with every drafter, and of other programs, on the same prompts.
 
 Prompt by prompt every lane answers once, another beginning each time, so that what disturbs the machine for a while
-disturbs all alike. No two run at once. Before the first prompt each lane answers it shortly, which is in no figure.
+disturbs all alike. No two run at once. Before the first prompt each lane answers it shortly, which is in no figure. A
+program that breaks is left out from then on, and the others go on.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from peagle_cli.bench.peers import Lane, Peer, Reply, start
-from peagle_cli.bench.report import Speed, Spread, Step
+from peagle_cli.bench.report import Absent, Speed, Spread, Step
 from peagle_cli.engine.protocol import Engine, LaneSetting, Request
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.trace.events import DraftBatch, Failed, Message, Sampling, Started
 from peagle_cli.trace.rounds import Setting
 
+_Prompt = TypeVar("_Prompt")
+
 WARM_UP_TOKENS = 24
+ENOUGH_PROMPTS = 3
+"""So many replies that all begin otherwise than ours are no matter of rounding: such a program does something else."""
 
 
 def ask(
@@ -62,13 +71,23 @@ class Ours:
             rest = seconds - sum(batch.draft_s + batch.verify_s for batch in batches)
             emitted = sum(batch.emitted for batch in steps)
             self._steps.append(Step(emitted / len(steps), draft / len(steps), verify / len(steps), rest / len(batches)))
-        return Reply(sum(batch.emitted for batch in batches), seconds)
+        return Reply(tuple(token.id for batch in batches for token in batch.tokens), seconds)
 
     @property
     def step(self) -> Step | None:
         """Where its steps' time went."""
         names = Step.__struct_fields__
         return Step(*(median(getattr(step, name) for step in self._steps) for name in names)) if self._steps else None
+
+
+@dataclass
+class _Runner:
+    """One of the programs in a test: how it is asked, and what came of it."""
+
+    program: Ours | Peer
+    reply: Callable[[int, int], Reply]
+    replies: list[Reply] = field(default_factory=list)
+    broken: str = ""
 
 
 class SpeedTest:
@@ -90,57 +109,111 @@ class SpeedTest:
         self._tokens = tokens
         self._on_progress = on_progress
 
-    def measure(self) -> tuple[Speed, ...]:
-        """Run all of it; raises `PeagleError` when an engine or a peer fails."""
-        ids = [self._ids(prompt) for prompt in self._prompts]
-        lanes: list[Callable[[int, int], Reply]] = [
-            *((lambda i, n, ours=ours: ours.reply(self._prompts[i], n)) for ours in self._ours),
-            *((lambda i, n, peer=peer: peer.reply(ids[i], n)) for peer in self._peers),
-        ]
-        for lane in lanes:
-            lane(0, WARM_UP_TOKENS)
-        rates: list[list[float]] = [[] for _ in lanes]
+    def measure(self) -> tuple[tuple[Speed, ...], tuple[Absent, ...]]:
+        """Run all of it; tells the peers that broke apart. Raises `PeagleError` when the engine fails."""
+        runners = self._runners()
+        for runner in runners:
+            _ask(runner, 0, WARM_UP_TOKENS)
         for i in range(len(self._prompts)):
             self._on_progress(Progress("Measuring speeds", i, len(self._prompts)))
-            for j in range(len(lanes)):
-                k = (i + j) % len(lanes)
-                reply = lanes[k](i, self._tokens)
-                rates[k].append(reply.tokens / reply.seconds)
-        return tuple(self._speeds(rates))
+            for j in range(len(runners)):
+                runner = runners[(i + j) % len(runners)]
+                if reply := _ask(runner, i, self._tokens):
+                    runner.replies.append(reply)
+        plain, *others = runners
+        for runner in others:
+            if not runner.broken and len(plain.replies) >= ENOUGH_PROMPTS and not any(_same(runner, plain)):
+                runner.broken = "it begins every reply otherwise than plain decoding by peagle"
+        return (
+            tuple(self._speed(runner, plain) for runner in runners if not runner.broken),
+            tuple(
+                _absent(runner.program.lane, runner.broken)
+                for runner in runners
+                if isinstance(runner.program, Peer) and runner.broken
+            ),
+        )
+
+    def _runners(self) -> list[_Runner]:
+        ids = [self._ids(prompt) for prompt in self._prompts]
+        return [
+            *(_Runner(ours, partial(_by_prompt, ours.reply, self._prompts)) for ours in self._ours),
+            *(_Runner(peer, partial(_by_prompt, peer.reply, ids)) for peer in self._peers),
+        ]
 
     def _ids(self, prompt: str) -> list[int]:
         started, _, _ = ask(self._engine, (Message("user", prompt),), LaneSetting("bench", "none", 0), 1)
         return list(started.prompt_ids)
 
-    def _speeds(self, rates: Sequence[Sequence[float]]) -> Iterator[Speed]:
+    def _speed(self, runner: _Runner, plain: _Runner) -> Speed:
+        rates, plain_rates = ([len(r.ids) / r.seconds for r in each.replies] for each in (runner, plain))
+        over_plain = Spread.of([mine / theirs for mine, theirs in zip(rates, plain_rates, strict=True)])
+        program = runner.program
         info = self._engine.info
-        for ours, own in zip(self._ours, rates, strict=False):
-            name, version = "peagle", info.versions.get("peagle", "")
-            yield Speed(name, version, info.machine.precision, *ours.setting, *_spreads(own, rates[0]), ours.step)
-        for peer, own in zip(self._peers, rates[len(self._ours) :], strict=True):
-            lane = peer.lane
-            spreads = _spreads(own, rates[0])
-            yield Speed(lane.order.peer, peer.version, peer.precision, lane.method, lane.depth, *spreads)
+        if isinstance(program, Peer):
+            name, version, precision = program.lane.order.peer, program.version, program.precision
+            method, depth = program.lane.method, program.lane.depth
+        else:
+            name, version, precision = "peagle", info.versions.get("peagle", ""), info.machine.precision
+            method, depth = program.setting
+        return Speed(
+            program=name,
+            version=version,
+            precision=precision,
+            method=method,
+            depth=depth,
+            tokens_per_second=Spread.of(rates),
+            over_plain=over_plain,
+            same_tokens=median(_same(runner, plain)),
+            step=None if isinstance(program, Peer) else program.step,
+        )
 
 
 @contextlib.contextmanager
 def started(
     lanes: Sequence[Lane], pythons: Sequence[Path], on_progress: OnProgress
-) -> Iterator[tuple[list[Peer], list[str]]]:
-    """The peers of `lanes` that are installed in one of `pythons`, and the names of those that are not."""
+) -> Iterator[tuple[list[Peer], list[Absent]]]:
+    """The peers of `lanes` that run in one of `pythons`, and those that do not."""
     with contextlib.ExitStack() as stack:
         peers, absent = [], []
         for lane in lanes:
-            name = lane.order.peer
-            if name in absent:
+            on_progress(Progress(f"Loading {lane.order.peer}"))
+            try:
+                peer = start(lane, pythons)
+            except PeagleError as error:
+                absent.append(_absent(lane, error.message))
                 continue
-            on_progress(Progress(f"Loading {name}"))
-            if peer := start(lane, pythons):
+            if peer:
                 peers.append(stack.enter_context(contextlib.closing(peer)))
             else:
-                absent.append(name)
+                absent.append(_absent(lane, "not installed"))
         yield peers, absent
 
 
-def _spreads(own: Sequence[float], plain: Sequence[float]) -> tuple[Spread, Spread]:
-    return Spread.of(own), Spread.of([mine / theirs for mine, theirs in zip(own, plain, strict=True)])
+def _ask(runner: _Runner, prompt: int, tokens: int) -> Reply | None:
+    """Its reply; None of a peer that has broken, now or before."""
+    if runner.broken:
+        return None
+    try:
+        return runner.reply(prompt, tokens)
+    except PeagleError as error:
+        if isinstance(runner.program, Ours):
+            raise
+        runner.broken = error.message
+        return None
+
+
+def _by_prompt(reply: Callable[[_Prompt, int], Reply], prompts: Sequence[_Prompt], i: int, tokens: int) -> Reply:
+    return reply(prompts[i], tokens)
+
+
+def _absent(lane: Lane, reason: str) -> Absent:
+    return Absent(lane.order.peer, lane.method, lane.depth, reason)
+
+
+def _same(runner: _Runner, plain: _Runner) -> list[int]:
+    """For each prompt, how many tokens the two replies begin with in common."""
+    return [_in_common(mine.ids, theirs.ids) for mine, theirs in zip(runner.replies, plain.replies, strict=True)]
+
+
+def _in_common(ids: Sequence[int], others: Sequence[int]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ids, others, strict=False)))

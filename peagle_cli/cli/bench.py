@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from msgspec.structs import replace
 
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import PROMPTS_HELP, Device, Drafters, Dtype, Model
+from peagle_cli.cli.streams import write
 from peagle_cli.engine.lanes import starting_lane
-from peagle_cli.engine.protocol import Engine, EngineSpec
-from peagle_cli.text import json_document, printable
+from peagle_cli.engine.protocol import Engine, EngineInfo, EngineSpec
+from peagle_cli.trace.rounds import PLAIN
 
 if TYPE_CHECKING:
     from peagle_cli.bench.peers import Lane
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
 
 
 class Part(StrEnum):
-    """What can be measured: the engine's speed by method and depth, other programs beside it, steps and prompts by
-    context, and the start of the program."""
+    """What can be measured: the engine's speed by method and depth, other programs beside it, steps and prompts, the
+    start of the program, and its screen."""
 
     SPEED = "speed"
     PEERS = "peers"
     STEPS = "steps"
     START_UP = "start-up"
+    SCREEN = "screen"
 
 
 def bench(
@@ -46,14 +49,18 @@ def bench(
     ] = None,
     dtype: Dtype = None,
     device: Device = None,
-    output: Annotated[Literal["text", "json"], typer.Option(help="Tables, or one JSON object.")] = "text",
+    output: Annotated[
+        Literal["table", "markdown", "json"],
+        typer.Option(help="Tables and a plot, tables for a page, or one JSON object."),
+    ] = "table",
 ) -> None:
     """Measure how fast peagle is on this machine.
 
     It takes some minutes, in which the machine should have nothing else to do. Other programs that run the same model
-    (llama-cpp-python, transformers, vLLM) are measured on the same prompts where they are installed.
+    (llama-cpp-python, transformers, vLLM) are measured on the same prompts where they are installed. One that breaks is
+    named, and left out.
     """
-    from peagle_cli.bench import report
+    from peagle_cli.cli.bench_report import render
     from peagle_cli.engine.open import open_engine
 
     parts: Sequence[Part] = part or tuple(Part)
@@ -64,8 +71,7 @@ def bench(
             measured = _measure(engine, spec, parts, asked, depth or (1, 3, 5, 7), tokens, python or (), on_progress)
         if Part.START_UP in parts:
             measured = _with_start_up(measured, spec, on_progress)
-    text = json_document(measured) if output == "json" else "\n".join(map(printable, report.lines(measured))) + "\n"
-    sys.stdout.write(text)
+    write(render(measured, output))
 
 
 def _prompts(file: Path | None, limit: int | None) -> list[str]:
@@ -88,37 +94,44 @@ def _measure(
     on_progress: "OnProgress",
 ) -> "Report":
     from peagle_cli.bench import speed, steps
-    from peagle_cli.bench.report import Report, Speed
-    from peagle_cli.trace.rounds import PLAIN
+    from peagle_cli.bench.report import Report
 
     info = engine.info
-    settings: list[Setting] = [PLAIN]
-    if Part.SPEED in parts:
-        settings += [(m, depth) for m in info.drafters for depth in depths if depth <= info.max_depths[m]]
-    speeds: tuple[Speed, ...] = ()
-    absent: tuple[str, ...] = ()
-    if Part.SPEED in parts or Part.PEERS in parts:
-        others = list(_peers(engine, spec)) if Part.PEERS in parts else []
-        with speed.started(others, (Path(sys.executable), *pythons), on_progress) as (peers, missing):
-            speeds = speed.SpeedTest(engine, settings, peers, prompts, tokens, on_progress).measure()
-            absent = tuple(missing)
-    lane = starting_lane(info, None, None)
-    usual: Setting = (lane.method, lane.depth)
-    in_steps = Part.STEPS in parts
-    return Report(
+    report = Report(
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=info.model,
         machine=info.machine,
         versions=info.versions,
         prompts=len(prompts),
         tokens=tokens,
-        speeds=speeds,
-        absent=absent,
-        contexts=tuple(steps.by_context(engine, usual, on_progress)) if in_steps else (),
-        context_depth=usual[1],
-        turns=tuple(steps.of_a_chat(engine, usual, on_progress)) if in_steps else (),
-        candidates=steps.with_candidates(engine, usual, on_progress) if in_steps else None,
     )
+    if Part.SPEED in parts or Part.PEERS in parts:
+        settings = _settings(info, depths) if Part.SPEED in parts else [PLAIN]
+        others = list(_peers(engine, spec)) if Part.PEERS in parts else []
+        with speed.started(others, (Path(sys.executable), *pythons), on_progress) as (peers, absent):
+            test = speed.SpeedTest(engine, settings, peers, prompts, tokens, on_progress)
+            speeds, broken = test.measure()
+        report = replace(report, speeds=speeds, absent=(*absent, *broken))
+    if Part.STEPS in parts:
+        usual = [starting_lane(info, method, None) for method in info.methods]
+        settings = [(lane.method, lane.depth) for lane in usual]
+        report = replace(
+            report,
+            inside=steps.inside(spec, settings, on_progress),
+            turns=tuple(steps.of_a_chat(engine, settings[-1], on_progress)),
+            candidates=steps.with_candidates(engine, settings[-1], on_progress),
+        )
+    if Part.SCREEN in parts and sys.platform != "win32":  # which has no pseudo-terminals
+        from peagle_cli.bench.screen import measure_screen
+
+        report = replace(report, screen=measure_screen(engine, spec, on_progress))
+    return report
+
+
+def _settings(info: EngineInfo, depths: Sequence[int]) -> "list[Setting]":
+    """Plain decoding, and every method at every depth that it can."""
+    drafting = [(method, depth) for method in info.drafters for depth in depths if depth <= info.max_depths[method]]
+    return [PLAIN, *drafting]
 
 
 def _peers(engine: Engine, spec: EngineSpec) -> "Iterator[Lane]":
@@ -133,11 +146,9 @@ def _peers(engine: Engine, spec: EngineSpec) -> "Iterator[Lane]":
 
 
 def _with_start_up(measured: "Report", spec: EngineSpec, on_progress: "OnProgress") -> "Report":
-    import msgspec
-
     from peagle_cli.bench import start_up
 
     named = {"--model": spec.model, "--device": spec.device, "--dtype": spec.dtype}
     opening = [text for name, value in named.items() if value for text in (name, value)]
     opening += [text for folder in spec.drafters for text in ("--drafter", folder)]
-    return msgspec.structs.replace(measured, start_up=start_up.measure(opening, on_progress))
+    return replace(measured, start_up=start_up.measure(opening, on_progress))

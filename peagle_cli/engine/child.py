@@ -14,7 +14,7 @@ import threading
 from peagle_cli.engine import wire
 from peagle_cli.engine.logs import log_says, new_log
 
-_THREADS = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2000"}
+THREADS = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2000"}
 """Idle threads yield the cores, to the screen among others; but within a step they first wait awake, for about as long
 as it takes until the next product (a tenth of a millisecond), since being woken for each of a hundred products can
 double a step's time. Waiting awake for longer would use up the thread's share of a busy machine, and the other thread
@@ -37,7 +37,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                env={**_THREADS, **os.environ},
+                env={**THREADS, **os.environ},
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -31,6 +31,9 @@ FAR_WIDTHS = (1, 4, 8)
 CONTEXTS = (128, 1000, 4000, 8000)
 """Tokens of context, as far as the model has room for them."""
 
+PROMPTS = (128, 1000)
+"""Tokens of prompts to process."""
+
 _BUDGET_CONTEXT = 512
 _STEPS = 16
 _SENTENCE = "Count the ships that leave the harbour in the morning, and say how many of them come back at night. "
@@ -54,7 +57,7 @@ def measure(engine: TorchEngine, settings: Sequence[Setting]) -> Inside:
     method: Method = next((method for method, _ in settings if method != "none"), "none")
     return Inside(
         passes=tuple(_passes(engine, ids, contexts)),
-        prefills=tuple(_prefill(engine, ids[:context], method) for context in contexts),
+        prefills=tuple(_prefill(engine, ids[:tokens], method) for tokens in PROMPTS),
         budgets=tuple(budget(engine, ids[:_BUDGET_CONTEXT], setting) for setting in settings),
         bytes_per_second=_bytes_per_second(),
         weights=engine.info.footprints["none"].weights,

@@ -4,6 +4,7 @@ Knows no Textual. The screen calls `take` with what the session reports and show
 """
 
 from peagle_cli.engine.contest import Contest
+from peagle_cli.engine.lanes import why_shallow
 from peagle_cli.engine.protocol import Command, Message, Pause, Request, Resume, Step, Stop
 from peagle_cli.engine.validate import check_steerable
 from peagle_cli.errors import BadInputError, PeagleError
@@ -57,6 +58,9 @@ class Talk:
                 self.conversation.engine_opened(info)
                 for note in info.notes:
                     self.transcript.add_note(note)
+                wanted = self.conversation.wanted
+                if wanted and self.conversation.options.depth is None and (why := why_shallow(info, wanted)):
+                    self.transcript.add_note(why)
                 self._ask_waiting()
             case NotOpened(error=BadInputError() as error):
                 raise error

@@ -155,7 +155,7 @@ async def test_what_loads_in_the_midst_of_a_reply_is_told_until_it_goes_on(
             self._on_progress = on_progress
 
         def run(self, request: Request) -> Generator[Event]:
-            self._on_progress(Progress("Starting vLLM (EAGLE-3), 5 s"))
+            self._on_progress(Progress("Starting vLLM (EAGLE-3): 5 s"))
             loaded.wait(30)
             return super().run(request)
 
@@ -166,7 +166,7 @@ async def test_what_loads_in_the_midst_of_a_reply_is_told_until_it_goes_on(
     loaded = threading.Event()
     monkeypatch.setattr(session, "start_engine", lambda spec: Opens(tiny_engine))
     async with chat(prompt="Hello", max_tokens=4) as driver:
-        await driver.until(lambda: driver.says("Starting vLLM (EAGLE-3), 5 s"))
+        await driver.until(lambda: driver.says("Starting vLLM (EAGLE-3): 5 s"))
         assert driver.phase is Phase.REPLYING
         loaded.set()
         await driver.until(lambda: driver.says("4 tokens"))

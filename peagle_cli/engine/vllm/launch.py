@@ -257,9 +257,11 @@ def _context(plan: Plan) -> int | None:
 
 
 def _stage(seconds: int, lines: Sequence[str]) -> str:
-    """How far a server is that has been starting for so long: ", 35 s: Loading weights took 1.2 seconds"."""
+    """How far a server is that has been starting for so long: ": 35 s, Loading weights took 1.2 seconds"."""
     logged = [found[1] for line in lines if (found := _LOGGED.match(line))]
-    return (f", {seconds} s" if seconds else "") + (f": {one_line(logged[-1])[:70].rstrip(': ')}" if logged else "")
+    told = [f"{seconds} s"] if seconds else []
+    told += [one_line(line)[:70].rstrip(": ") for line in logged[-1:]]
+    return f": {', '.join(told)}" if told else ""
 
 
 _LOGGED = re.compile(r"^(?:\([^)]*\) )?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\] *([A-Z].{8,})$")

@@ -34,7 +34,7 @@ def chat(
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(envvar="PEAGLE_DEPTH", min=0, help="Tokens to draft per step. Default: peagle 7, eagle3 3."),
+        typer.Option(envvar="PEAGLE_DEPTH", min=0, help="Tokens to draft per step. Default: 3; peagle 7, if not int4."),
     ] = None,
     auto: Annotated[
         bool, typer.Option("--auto", envvar="PEAGLE_AUTO", help="Let the depth follow the advice, step by step.")

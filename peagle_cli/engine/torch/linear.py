@@ -10,6 +10,9 @@ from torch import Tensor
 INT4_BLOCK = 32
 """Weights that share a scale, in llama.cpp's files and so here."""
 
+_ALIGNMENT = 32
+"""Bytes at whose multiples torch's kernel for 8-bit weights reads inputs: elsewhere it ends the process."""
+
 FEW_ROWS = 16
 """Rows up to which weights at 4 and 8 bits are multiplied as they are: more than a step has at any depth."""
 
@@ -121,7 +124,7 @@ class Int4Linear:
 
 class Int8Linear:
     """Weights rounded to 8 bits with one scale per row [out], multiplied with bfloat16 inputs; the results of a row do
-    not depend on how many there are. `dense` as for `Int4Linear`."""
+    not depend on how many there are. `dense` as for `Int4Linear`; inputs have a multiple of 16 numbers."""
 
     def __init__(self, dense: Tensor) -> None:
         self.weight = dense
@@ -139,7 +142,8 @@ class Int8Linear:
         """The product of x [n, in] with the weights: [n, out]."""
         if x.shape[0] > FEW_ROWS:
             return F.linear(x, self.weight)
-        return torch._weight_int8pack_mm(x, self._numbers, self._scales)
+        aligned = x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
+        return torch._weight_int8pack_mm(aligned, self._numbers, self._scales)
 
 
 def linear(*weights: Tensor, int4: Int4 | None = None) -> Linear:

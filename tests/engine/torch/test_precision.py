@@ -74,6 +74,13 @@ def test_8_bit_rows_do_not_depend_on_each_other_and_are_close() -> None:
     torch.testing.assert_close(single, rows @ weight.T, rtol=2e-2, atol=0.3)
 
 
+def test_inputs_of_8_bit_products_may_begin_anywhere_in_memory() -> None:
+    torch.manual_seed(0)
+    product = Int8Linear(torch.randn(8, 64).bfloat16())
+    x = torch.randn(2 * 64 + 1).bfloat16()[1:].view(2, 64)
+    assert torch.equal(product(x), product(x.clone()))
+
+
 @with_kernel
 def test_a_damaged_file_of_packed_weights_is_made_anew(gguf_file: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copy(gguf_file, tmp_path))

@@ -37,12 +37,13 @@ ARMS = ("untapped", "unheard", "heard")
 TOKENS = 64  # of each reply
 
 LISTENER = """
-import sys, zmq
+import os, sys, zmq
 socket = zmq.Context().socket(zmq.SUB)
 socket.setsockopt(zmq.SUBSCRIBE, b"")
 socket.connect(sys.argv[1])
-while True:
-    socket.recv()
+while os.getppid() == int(sys.argv[2]):
+    if socket.poll(1000):
+        socket.recv()
 """
 
 
@@ -177,7 +178,8 @@ def _run(llm: vllm.LLM, concurrency: int, arm: str) -> float:
 
 
 def _listener() -> "subprocess.Popen[bytes]":
-    listener = subprocess.Popen([sys.executable, "-c", LISTENER, wire.events_address(os.environ["PEAGLE_TAP"])])
+    address = wire.events_address(os.environ["PEAGLE_TAP"])
+    listener = subprocess.Popen([sys.executable, "-c", LISTENER, address, str(os.getpid())])
     time.sleep(1.5)  # until it has subscribed
     return listener
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from peagle_cli.cli import terminal
 from peagle_cli.cli.engine_flags import server_flags
 from peagle_cli.cli.options import Device, Drafters, Dtype, EngineName, Model, Record, Theme, check_theme
 from peagle_cli.engine.protocol import EngineSpec
@@ -87,7 +88,7 @@ def chat(
     with a prompt and --plain or --output, it streams the answer and ends. Options that name a variable can also be set
     in config.toml (see `peagle locate`).
     """
-    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    on_terminal = terminal.is_there()
     check_theme(theme)
     if candidates and output != "jsonl":
         raise BadInputError("--candidates is for events.", "Add --output jsonl, or leave it out.")
@@ -126,6 +127,7 @@ def chat(
         serve_chats(options, port)
         return
     if on_terminal and not plain and output is None:
+        terminal.check("--plain")
         from peagle_cli.tui.app import run_chat
 
         raise typer.Exit(run_chat(options))

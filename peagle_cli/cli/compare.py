@@ -1,12 +1,12 @@
 """`peagle compare`: the same prompts in several lanes, and which of them to use."""
 
 import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from peagle_cli.cli import terminal
 from peagle_cli.cli.engine_flags import EngineCommand, server_flags
 from peagle_cli.cli.loading import loading_shown
 from peagle_cli.cli.options import PROMPTS_HELP, Device, Drafters, Dtype, EngineName, Model, Record, Theme, check_theme
@@ -154,7 +154,8 @@ def compare(
         return Contest(settings, asked, repeat or 1, sampling, max_tokens)
 
     report: Report | None
-    if output is None and profile is None and sys.stdin.isatty() and sys.stdout.isatty():
+    if output is None and profile is None and terminal.is_there():
+        terminal.check("--output table")
         from peagle_cli.tui.app import run_race
 
         report = run_race(spec, contest_for, theme, record)

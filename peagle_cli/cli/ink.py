@@ -29,6 +29,10 @@ _LOOKS: dict[Kind, tuple[str, str]] = {  # the colour's name in a theme, and wha
 }
 
 
+_SIGNS = {**MARKS, Kind.CORRECTION: ("→", ""), Kind.BONUS: ("+", "")}
+"""What marks tokens where there are no styles either: all that is left unmarked was accepted, or not drafted."""
+
+
 class Ink:
     """Writes spans in the order in which they come, as the screen shows them. `rejected` says which drafts."""
 
@@ -36,7 +40,7 @@ class Ink:
         self.rejected: Rejected = "first"
         system = Console().color_system  # None for a terminal that knows no styles
         self._system = COLOR_SYSTEMS[system] if system else None
-        self._marks = MARKS if colourless() else {}
+        self._marks = _SIGNS if self._system is None else MARKS if colourless() else {}
         colours = themes.read(themes.file_of(theme or themes.DEFAULT)).colours()
         self._styles = {kind: _style(colours[name], look) for kind, (name, look) in _LOOKS.items()}
         self._bar: Span | None = None  # it stands before the text that follows, once that is known

@@ -1,11 +1,11 @@
 """`peagle replay`: on a terminal the replay screen, in a pipe the recorded replies as they came."""
 
 import math
-import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from peagle_cli.cli import terminal
 from peagle_cli.cli.options import Theme, check_theme
 from peagle_cli.errors import BadInputError
 from peagle_cli.recording import demos
@@ -39,7 +39,9 @@ def replay(
     from peagle_cli.engine.replay import ReplayEngine, check_pace
     from peagle_cli.recording.recording import Recording, load_to_show
 
-    on_screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain and output is None
+    on_screen = terminal.is_there() and not plain and output is None
+    if on_screen:
+        terminal.check("--plain")
     check_theme(theme)
     longest = math.inf if max_idle is None else max_idle
     load = load_to_show if on_screen else Recording.load

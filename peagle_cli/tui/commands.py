@@ -1,4 +1,4 @@
-"""Everything the chat can be told to do, as data: slash commands, palette, completion and the help page read this list."""
+"""All that the chat can be told to do, as data: slash commands, palette, completion and help page read this list."""
 
 from typing import NamedTuple
 
@@ -31,11 +31,11 @@ class Command(NamedTuple):
 
 
 GROUPS = {
-    "drafts": (
-        Command("depth", "set_depth", "draft so many tokens per step", "N"),
-        Command("auto", "auto", "let the depth follow the advice, or no longer"),
-        Command("method", "set_method", "draft with another method", "NAME", tuple(METHOD_NAMES)),
-        Command("race", "race", "race all drafters on the last prompt"),
+    "look": (
+        Command("inspect", "inspect", "look at a token: why it was kept or not"),
+        Command("rejected", "rejected", "show rejected drafts, also those behind them, or none"),
+        Command("timeline", "timeline", "go along the steps of the conversation"),
+        Command("figures", "figures", "timeline and figures, of this reply and of the conversation"),
     ),
     "reply": (
         Command("stop", "stop", "end the reply"),
@@ -45,11 +45,11 @@ GROUPS = {
         Command("faster", "faster", "more steps a second, up to full speed"),
         Command("retry", "retry", "ask the last prompt again"),
     ),
-    "look": (
-        Command("inspect", "inspect", "look at a token: why it was kept or not"),
-        Command("rejected", "rejected", "show rejected drafts, also those behind them, or none"),
-        Command("timeline", "timeline", "go along the steps of the conversation"),
-        Command("figures", "figures", "timeline and figures, of this reply and of the conversation"),
+    "drafts": (
+        Command("race", "race", "race all drafters on the last prompt"),
+        Command("auto", "auto", "let the depth follow the advice, or no longer"),
+        Command("method", "set_method", "draft with another method", "NAME", tuple(METHOD_NAMES)),
+        Command("depth", "set_depth", "draft so many tokens per step", "N"),
     ),
     "words": (
         Command("view", "view", "the answer as it is meant to be read, or its tokens again"),
@@ -59,8 +59,8 @@ GROUPS = {
         Command("clear", "clear", "begin a new conversation"),
     ),
     "peagle": (
-        Command("tour", "tour", "how it works, with steps of this session"),
         Command("help", "help", "what the screen shows, and its keys"),
+        Command("tour", "tour", "how it works, with steps of this session"),
         Command("theme", "theme", "wear a theme, or choose one with a preview", "NAME", optional=True),
         Command("restart", "restart", "start the engine again"),
         Command("exit", "leave", "leave"),

@@ -11,7 +11,7 @@ from peagle_cli.tui.commands import GROUPS, Command
 from peagle_cli.tui.keys import bindings, keys_by_action, plain
 from peagle_cli.tui.screens.chat import ChatScreen
 
-_GROUP, _TITLE, _KEYS = 8, 20, 12  # cells
+_GROUP, _TITLE, _KEYS = 8, 16, 10  # cells
 _KEYS_SHOWN = 2
 
 
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
         """It in columns, below the group's name."""
         return Content.assemble(
             (group.ljust(_GROUP), "$quiet"),
-            title + Content(" " * max(1, _TITLE - title.cell_length)),
+            title.stylize("bold") + Content(" " * max(1, _TITLE - title.cell_length)),
             (" ".join(self.keys[:_KEYS_SHOWN]).ljust(_KEYS) + " ", "bold $primary"),
             (self.help, "$quiet"),
         )

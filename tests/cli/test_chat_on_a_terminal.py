@@ -48,6 +48,13 @@ def test_plain_streams_without_colours(program: Program, tiny_options: list[str]
     assert "\x1b" not in text
 
 
+def test_a_terminal_without_a_cursor_is_told_what_else_there_is(program: Program) -> None:
+    with terminal(program, "env", "TERM=dumb", PEAGLE, "chat") as peagle:
+        text, code = read_to_end(peagle)
+    assert code == 2
+    assert "TERM says dumb" in text and "--plain" in text
+
+
 def test_ctrl_c_ends_plain_streaming(program: Program, tiny_options: list[str]) -> None:
     chat = ["chat", "Hello", *tiny_options, "--plain", "--max-tokens", "4000", "--depth", "1"]
     with terminal(program, PEAGLE, *chat) as peagle:

@@ -11,6 +11,9 @@ from peagle_cli.recording.recording import load_to_show
 from peagle_cli.tui.app import ReplayApp
 from peagle_cli.tui.keys import bindings, keymap
 from peagle_cli.tui.screens.help import HelpScreen
+from peagle_cli.tui.session import Phase
+from peagle_cli.tui.widgets.keyline import KeyLine
+from peagle_cli.tui.widgets.status import Situation, status
 from tests.recordings import Recorded
 
 
@@ -67,3 +70,20 @@ async def test_screen_footer_and_help_heed_them(recorded: Recorded) -> None:
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)
         assert "^g" in words(pilot) and "f1 ?" in words(pilot)
+
+
+def test_sentences_name_keys_as_bound() -> None:
+    names = {"chat.restart": "f12", "watch.step": "x", "watch.pause": "y"}
+    assert status(Situation(Phase.BROKEN), names.__getitem__)[1] == "f12 starts it again"
+    assert status(Situation(Phase.REPLYING, paused=True), names.__getitem__)[1] == "x takes a step, y goes on"
+
+
+@pytest.mark.parametrize("width", [60, 120])
+async def test_the_last_line_shows_whole_hints_that_can_be_clicked(recorded: Recorded, width: int) -> None:
+    async with ReplayApp(load_to_show(recorded.path), 1.0, math.inf, None).run_test(size=(width, 20)) as pilot:
+        await pilot.pause()
+        line = words(pilot).splitlines()[-1]
+        assert "space play, pause" in line and line.rstrip().endswith("f1 help" if width == 60 else "^p palette")
+        await pilot.click(KeyLine, offset=(line.index("f1 help"), 0))
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, HelpScreen)

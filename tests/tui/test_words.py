@@ -136,7 +136,7 @@ async def test_a_list_above_the_prompt_completes() -> None:
         await driver.until(lambda: listed.display)
         assert driver.says("ask the last prompt again")
         await driver.press("down", "tab")
-        assert driver.prompt.text == "/rejected"
+        assert driver.prompt.text == "/retry"
         await driver.press("escape")
         await driver.until(lambda: not listed.display)
         driver.prompt.replace_text("")

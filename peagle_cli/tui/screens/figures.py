@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
+from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, VerticalScroll
@@ -78,14 +79,21 @@ class FiguresHeader(Panel):
     def _chief(self, tally: Tally) -> Pieces:
         metrics, course = tally.metrics, tally.course
         whole = course.stretch(0, len(course))
-        rows = (
-            (number(whole.tokens_per_second, ".1f"), " tokens/s  "),
-            (number(metrics.mean_acceptance_length, ".2f"), " effective depth  "),
-            (number(metrics.draft_acceptance_rate, ".0%"), " accepted  "),
-            (str(metrics.tokens), " tokens in "),
+        figures = (
+            (number(whole.tokens_per_second, ".1f"), " tokens/s"),
+            (number(metrics.mean_acceptance_length, ".2f"), " effective depth"),
+            (number(metrics.draft_acceptance_rate, ".0%"), " accepted"),
+            (str(metrics.tokens), " tokens"),
             (str(len(course)), " steps"),
         )
-        return [piece for figure, label in rows for piece in (self.ink(figure, "hero"), self.ink(label, "label"))]
+        room, pieces = self.size.width, list[Segment]()
+        for figure, label in figures:
+            room -= len(figure + label)
+            if room < 0:
+                break
+            pieces += [self.ink(figure, "hero"), self.ink(f"{label}  ", "label")]
+            room -= 2
+        return pieces
 
 
 class FiguresScreen(Screen[Place | None]):

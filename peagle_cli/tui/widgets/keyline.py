@@ -12,7 +12,7 @@ from textual.binding import ActiveBinding
 
 from peagle_cli.tui.widgets.panel import Panel, Pieces
 
-_HELP, _PALETTE = "help", "command_palette"
+_STOP, _HELP, _PALETTE = "stop", "help", "command_palette"
 _PALETTE_TOO_FROM = 100  # columns: narrower lines have room for one of the two
 _GAP = 2  # cells
 
@@ -45,8 +45,8 @@ class Hint(NamedTuple):
 
 
 class KeyLine(Panel):
-    """Shows as many keys as fit whole, the focused widget's first, and at the right end those that lead to all others.
-    A key that would do nothing now is dim; where not all fit, it is left out.
+    """Shows as many keys as fit whole, the focused widget's first, and at the right end those that stop what runs and
+    that lead to all others. A key that would do nothing now is dim; where not all fit, it is left out.
 
     Textual's own footer cuts words at the edge, and mounts a widget for every key whenever one of them changes.
     """
@@ -95,8 +95,9 @@ class KeyLine(Panel):
                 yield Hint(tuple(named), group.description if len(named) > 1 else named[0][1].binding.description)
 
     def _pinned(self, hints: list[Hint]) -> list[Hint]:
-        both = [hint for hint in hints if hint.does(_HELP)] + [hint for hint in hints if hint.does(_PALETTE)]
-        return both if self.size.width >= _PALETTE_TOO_FROM else both[:1]
+        stop = [hint for hint in hints if hint.does(_STOP) and hint.enabled]
+        leading = [hint for action in (_HELP, _PALETTE) for hint in hints if hint.does(action)]
+        return stop + (leading if self.size.width >= _PALETTE_TOO_FROM else leading[:1])
 
     def _drawn(self, hints: list[Hint], column: int) -> Pieces:
         """The hints from a column on; remembers where they are."""

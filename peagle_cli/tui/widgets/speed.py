@@ -29,5 +29,5 @@ class SpeedPlot(Plot):
             plot.ylim(0, top)
             plot.yticks([0, top], ["0", f"{top}"])
             plot.xlim(0, seconds[-1])
-            plot.xticks([0, seconds[-1]], ["0", f"{seconds[-1]:.0f} s"])
+            plot.xticks([0, seconds[-1]], ["0", f"{seconds[-1]:.{int(seconds[-1] < 10)}f} s"])
         self.refresh()

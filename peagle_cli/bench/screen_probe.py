@@ -12,8 +12,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import ClassVar
+from pathlib import Path, PurePath
+from typing import Any
 
 import msgspec
 from textual.app import App
@@ -66,14 +66,14 @@ class CountingDriver(LenientDriver):
         super().write(data)
 
 
-_STYLES = [Path(inspect.getfile(PeagleApp)).with_name(name) for name in PeagleApp.CSS_PATH]
+_STYLES: list[str | PurePath] = [Path(inspect.getfile(PeagleApp)).parent / name for name in PeagleApp.CSS_PATH]
 """Textual would look for them beside this file."""
 
 
 class Watch:
     """What the process does while an `App` with a `CountingDriver` runs."""
 
-    def __init__(self, app: App[object]) -> None:
+    def __init__(self, app: App[Any]) -> None:
         self._app = app
 
     async def playing(self, seconds: float) -> Playing:
@@ -113,7 +113,7 @@ class Watch:
 class ReplayProbe(ReplayApp):
     """Plays a long session, and jumps to and fro in it."""
 
-    CSS_PATH: ClassVar = _STYLES
+    CSS_PATH = _STYLES
 
     def __init__(self, recording: Recording, result: Path) -> None:
         super().__init__(recording, 1.0, math.inf, None)
@@ -171,7 +171,7 @@ class _Chat(ChatScreen):
 class ChatProbe(ChatApp):
     """Asks the same on the screen and past it, by turns."""
 
-    CSS_PATH: ClassVar = _STYLES
+    CSS_PATH = _STYLES
 
     def __init__(self, options: ChatOptions, result: Path) -> None:
         super().__init__(options)

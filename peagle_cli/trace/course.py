@@ -54,6 +54,14 @@ class Segment(NamedTuple):
     opens_reply: bool
 
 
+class CourseMark(NamedTuple):
+    """Where a course was: `batches` long, with a reply about to open, its last batch at so many seconds."""
+
+    batches: int
+    opening: bool
+    clock_s: float | None
+
+
 class Course:
     """A running fold over one lane's events, or over replies that follow each other. `len` is the number of batches.
 
@@ -89,6 +97,24 @@ class Course:
         elif isinstance(event, DraftBatch):
             self._mark(event)
             self._count(event)
+
+    def mark(self) -> CourseMark:
+        """Where it is now."""
+        return CourseMark(len(self), self._opening, self._clock_s)
+
+    def until(self, mark: CourseMark) -> "Course":
+        """The course as it was at `mark`, to go on otherwise."""
+        course = Course()
+        course.segments = self.segments[: bisect_left(self.segments, mark.batches, key=lambda segment: segment.begin)]
+        course.deepest = max((depth for _, (_, depth), _ in course.segments), default=0)
+        course._drafts = self._drafts[: mark.batches + 1]
+        course._draft_tokens = self._draft_tokens[: mark.batches + 1]
+        course._accepted = self._accepted[: mark.batches + 1]
+        course._tokens = self._tokens[: mark.batches + 1]
+        course._seconds = self._seconds[: mark.batches + 1]
+        course._replies = self._replies[: bisect_left(self._replies, mark.batches)]
+        course._opening, course._clock_s = mark.opening, mark.clock_s
+        return course
 
     def stretch(self, begin: int, end: int) -> Stretch:
         """What the batches from `begin` to before `end` came to."""

@@ -1,14 +1,24 @@
 """All that is told of a reply, or of replies that follow each other, in one fold over their events."""
 
 from collections.abc import Iterable
+from copy import deepcopy
+from typing import NamedTuple
 
 from peagle_cli.trace.by_kind import AcceptanceByKind
-from peagle_cli.trace.course import Course
+from peagle_cli.trace.course import Course, CourseMark
 from peagle_cli.trace.events import Event
 from peagle_cli.trace.metrics import Metrics
 
 FEW = 20
 """Of fewer drafts than these, a share tells little: its standard error can be over 11 percentage points."""
+
+
+class TallyMark(NamedTuple):
+    """Where a tally was."""
+
+    metrics: Metrics
+    course: CourseMark
+    by_kind: AcceptanceByKind
 
 
 class Tally:
@@ -30,3 +40,14 @@ class Tally:
         self.metrics.add(event)
         self.course.add(event)
         self.by_kind.add(event)
+
+    def mark(self) -> TallyMark:
+        """Where it is now."""
+        return TallyMark(deepcopy(self.metrics), self.course.mark(), deepcopy(self.by_kind))
+
+    def until(self, mark: TallyMark) -> "Tally":
+        """The tally as it was at `mark`, to go on otherwise."""
+        tally = Tally()
+        tally.metrics, tally.by_kind = deepcopy(mark.metrics), deepcopy(mark.by_kind)
+        tally.course = self.course.until(mark.course)
+        return tally

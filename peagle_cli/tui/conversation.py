@@ -5,6 +5,8 @@ what is shown of them is made safe elsewhere.
 """
 
 from collections import deque
+from collections.abc import Iterable
+from copy import deepcopy
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -28,7 +30,7 @@ from peagle_cli.trace.events import (
     Started,
 )
 from peagle_cli.trace.metrics import RollingSpeed
-from peagle_cli.trace.tally import Tally
+from peagle_cli.trace.tally import Tally, TallyMark
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.wording import counted
 
@@ -46,6 +48,19 @@ _REASONS: dict[FinishReason, str] = {
     "context": "cut: the model's context is full",
     "cancelled": "stopped",
 }
+
+
+class ReplyMark(NamedTuple):
+    """Where a reply was."""
+
+    setting: LaneSetting
+    words: int
+    tally: TallyMark
+    speed: float | None
+    speeds: int
+    changes: int
+    outcome: Finished | Failed | None
+    rolling: RollingSpeed
 
 
 class Reply:
@@ -88,6 +103,30 @@ class Reply:
                 self.changes.append(self.metrics.elapsed_s)
             case Finished() | Failed():
                 self.outcome = event
+
+    def mark(self) -> ReplyMark:
+        """Where it is now."""
+        return ReplyMark(
+            self.setting,
+            len(self._words),
+            self.tally.mark(),
+            self.speed,
+            len(self.speeds),
+            len(self.changes),
+            self.outcome,
+            deepcopy(self._rolling),
+        )
+
+    def until(self, mark: ReplyMark, batches: Iterable[DraftBatch]) -> "Reply":
+        """The reply as it was at `mark`, with the latest `batches` then, to go on otherwise."""
+        reply = Reply(mark.setting)
+        reply._words = self._words[: mark.words]
+        reply.tally = self.tally.until(mark.tally)
+        reply.metrics = reply.tally.metrics
+        reply.speed, reply.speeds, reply.changes = mark.speed, self.speeds[: mark.speeds], self.changes[: mark.changes]
+        reply.batches.extend(batches)
+        reply.outcome, reply._rolling = mark.outcome, deepcopy(mark.rolling)
+        return reply
 
     def closing(self) -> str:
         """The finished reply in one line: why it ended if not by itself, and what it came to."""

@@ -1,6 +1,7 @@
 """The transcript as rows of terminal cells: wrapping at word boundaries, as the text arrives. Pure.
 
-Only the last row can still change when spans are added, and a word at its end can move to a new row.
+Only the last row can still change when spans are added, and a word at its end can move to a new row. A layout can
+begin in the midst of a transcript, and can be cut back to the spans before some place.
 """
 
 import re
@@ -38,24 +39,33 @@ class Layout:
 
     Spaces at the end of a full row are dropped, and so are spans of a `hidden` kind. Wide characters may be broken
     before and after. Marks belong to the span that they enclose, but not to its text.
+
+    `begin` is the first span, `end` the one behind the last of those that are laid out.
     """
 
-    def __init__(self, width: int, hidden: Collection[Kind] = (), marks: Marks | None = None) -> None:
+    def __init__(self, width: int, hidden: Collection[Kind] = (), marks: Marks | None = None, begin: int = 0) -> None:
         self.width = max(2, width)  # the widest character has two cells
+        self.begin = begin
         self._hidden = hidden
         self._marks = marks or {}
         self.rows: list[Row] = [[]]
-        self._first_spans = [0]  # the span in which each row begins
-        self._next_span = 0
+        self._first_spans = [begin]  # the span in which each row begins
+        self._next_span = begin
         self._start = 0  # in the text of that span, of what is added next
         self._used = 0  # cells in the last row
         self._word = 0  # where in the last row its last word begins
         self._word_width = 0
 
-    def extend(self, spans: Sequence[Span]) -> int:
-        """Take in the spans of a transcript that have not been yet. Returns the first row that changed."""
+    @property
+    def end(self) -> int:
+        """The span behind the last that has been taken in."""
+        return self._next_span
+
+    def extend(self, spans: Sequence[Span], end: int | None = None) -> int:
+        """Take in the spans of a transcript that have not been yet, up to `end`. Returns the first row that changed."""
         dirty = len(self.rows) - 1
-        for index in range(self._next_span, len(spans)):
+        end = len(spans) if end is None else min(end, len(spans))
+        for index in range(self._next_span, end):
             span = spans[index]
             self._next_span = index
             if span.kind not in self._hidden:
@@ -63,8 +73,31 @@ class Layout:
                 self._mark(before, span.kind, 0)
                 self._push(span)
                 self._mark(behind, span.kind, len(span.text))
-        self._next_span = len(spans)
+        self._next_span = max(self._next_span, end)
         return dirty
+
+    def cut(self, end: int) -> int:
+        """Forget the span `end` and all behind it, and some rows before it, which `extend` lays out again.
+
+        Returns the first row that is gone.
+        """
+        if end >= self._next_span:
+            return len(self.rows)
+        # In the last row that begins before `end` there may be a word that only what is forgotten moved there.
+        row = max(0, bisect_left(self._first_spans, end) - 2)
+        while row and not self._begins_with_span(row):
+            row -= 1
+        self._next_span = self.rows[row][0].span if row else self.begin
+        del self.rows[row:], self._first_spans[row + 1 :]
+        self.rows.append([])
+        self._used = self._word = self._word_width = 0
+        return row
+
+    def _begins_with_span(self, row: int) -> bool:
+        """Whether all that is known of a row follows from the spans that begin in it."""
+        first = next(iter(self.rows[row]), None)
+        before = self.rows[row - 1]
+        return bool(first and first.start == 0 and before and before[-1].span != first.span)
 
     def span_at(self, row: int) -> int:
         """The span in which a row begins."""
@@ -74,7 +107,7 @@ class Layout:
         """The first row that begins in `span`; where none does, the row that holds it."""
         row = bisect_left(self._first_spans, span)
         begins = row < len(self.rows) and self._first_spans[row] == span
-        return row if begins else row - 1
+        return row if begins else max(0, row - 1)
 
     def row_of(self, span: int, offset: int) -> int:
         """The row that shows the character at `offset` of the text of `span`; the nearest one where none does."""

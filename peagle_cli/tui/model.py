@@ -1,6 +1,7 @@
 """What the transcript holds: spans of text, each with what happened to it. Pure: knows events, no screen.
 
-A transcript only grows. Whoever draws it can therefore keep what it drew and look at what came since.
+A transcript grows, or is cut back and grows again as it did before. Whoever draws it can therefore keep what it drew
+of the spans that there still are, and look at what came since.
 """
 
 import zlib
@@ -8,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from peagle_cli.text import one_line, printable
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Sampling, Token, decode, encode
@@ -86,6 +87,7 @@ def token_kind(batch: DraftBatch, position: int) -> Kind:
 
 
 GREEDY = Sampling()
+_Item = TypeVar("_Item")
 _DRAFTS = frozenset({Kind.ACCEPTED, Kind.REJECTED, Kind.DISCARDED})
 _LEGEND = (
     ((BATCH_BAR, Kind.BAR), ("one step", Kind.NOTE)),
@@ -95,6 +97,17 @@ _LEGEND = (
     (("bonus", Kind.BONUS), (" when all were right", Kind.NOTE)),
     (("plain", Kind.PLAIN), (" without drafts", Kind.NOTE)),
 )
+
+
+class TranscriptMark(NamedTuple):
+    """Where a transcript was."""
+
+    spans: int
+    batches: int
+    samplings: int
+    reply: int
+    column: int
+    changes: dict[str, Changed]
 
 
 class Transcript:
@@ -164,6 +177,20 @@ class Transcript:
         for token in tokens[batch.accepted :]:
             self._add_token(token, batch, batch.accepted)
 
+    def mark(self) -> TranscriptMark:
+        """Where it is now."""
+        return TranscriptMark(
+            len(self.spans), len(self.batches), len(self._samplings), self._reply, self._column, dict(self._changes)
+        )
+
+    def become(self, other: "Transcript", mark: TranscriptMark) -> None:
+        """Be what `other` was at `mark`. One of the two must begin with all that the other has."""
+        _become(self.spans, other.spans, mark.spans)
+        _become(self.batches, other.batches, mark.batches)
+        _become(self._recalls, other._recalls, mark.batches)
+        _become(self._samplings, other._samplings, mark.samplings)
+        self._reply, self._column, self._changes = mark.reply, mark.column, dict(mark.changes)
+
     def spans_of(self, batches: range) -> range:
         """The spans of some batches that follow each other; what stands behind the last is not its own."""
         begin = self.batches[batches[0]]
@@ -223,6 +250,12 @@ class Transcript:
             self._column = 0 if char == "\n" else self._column + len(part)
             parts.append(part)
         return "".join(parts)
+
+
+def _become(own: list[_Item], others: list[_Item], count: int) -> None:
+    """Let `own` be the first `count` items of `others`, which begins with it, or with which it begins."""
+    del own[count:]
+    own += others[len(own) : count]
 
 
 def _unpacked(packed: bytes) -> Event:

@@ -1,25 +1,27 @@
 """A recording at a moment: what its screen shows after so many of its events. Pure: knows no screen and no clock.
 
-Going forward adds events; going back begins again and adds fewer of them.
+One scene runs ahead and leaves marks; the one that is shown goes to the last mark before the moment that is sought, and
+adds the few events behind it.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
-from peagle_cli.engine.protocol import LaneSetting
 from peagle_cli.recording.format import Header
 from peagle_cli.recording.recording import Recording, Run
-from peagle_cli.trace.events import Changed, DraftBatch, Event, Failed, Finished
+from peagle_cli.trace.events import DraftBatch, Event, Failed, Finished
 from peagle_cli.trace.tally import Tally
 from peagle_cli.tui.conversation import Reply
-from peagle_cli.tui.model import Kind, Transcript
+from peagle_cli.tui.model import Transcript
 from peagle_cli.tui.race import Runner
+from peagle_cli.tui.scene import Scene
 from peagle_cli.tui.survey import Survey, Track
 
 BETWEEN_REQUESTS_S = 1.5
 """How long the end of a request stays before the next begins; the user's own pauses are not replayed."""
+
+_EVENTS_PER_MARK = 500
 
 
 class Moment(NamedTuple):
@@ -40,7 +42,7 @@ class Playback:
 
     A request with one lane is a turn of the conversation in `transcript`, with its `reply`; `tally` is what the turns
     came to so far. One with several is a race between `runners`, which are empty otherwise. `run` is the request in
-    view, None before the first. `survey` looks ahead.
+    view, None before the first. `survey` knows of what lies ahead.
     """
 
     def __init__(self, recording: Recording, max_idle: float) -> None:
@@ -48,13 +50,40 @@ class Playback:
         self.position = 0
         self._moments = _moments(recording, max_idle)
         self._times = [moment.at_s for moment in self._moments]
-        self.survey = Survey([(moment.run, moment.place) for moment in self._moments])
-        self._restart()
+        self.survey = Survey(self.length)
+        self._scene = Scene(recording.header.model)
+        self._ahead = Scene(recording.header.model)
+        self._marks = [self._ahead.mark()]  # one every so many events
 
     @property
     def header(self) -> Header:
         """What was recorded, and on what."""
         return self.recording.header
+
+    @property
+    def run(self) -> Run | None:
+        """The request in view."""
+        return self._scene.run
+
+    @property
+    def transcript(self) -> Transcript:
+        """The conversation."""
+        return self._scene.transcript
+
+    @property
+    def reply(self) -> Reply | None:
+        """The reply in view."""
+        return self._scene.reply
+
+    @property
+    def runners(self) -> list[Runner]:
+        """The lanes of the race in view."""
+        return self._scene.runners
+
+    @property
+    def tally(self) -> Tally:
+        """What the turns came to."""
+        return self._scene.tally
 
     @property
     def length(self) -> int:
@@ -79,13 +108,28 @@ class Playback:
         """How many events have happened by then."""
         return bisect_right(self._times, seconds)
 
+    def look_ahead(self, events: int) -> None:
+        """Look at so many more of the events that are not known yet."""
+        for run, place, _ in self._moments[self.survey.seen : self.survey.seen + max(0, events)]:
+            event = run[place]
+            self._ahead.add(run, place, event)
+            self.survey.add(run, place, event)
+            if self.survey.seen % _EVENTS_PER_MARK == 0:
+                self._marks.append(self._ahead.mark())
+
     def seek(self, position: int) -> None:
-        """Show the first `position` events; more than there are means all, less than none means none."""
+        """Show the first `position` events; more than there are means all, less than none means none.
+
+        Takes long only as far as the events are not known yet.
+        """
         position = min(max(position, 0), self.length)
-        if position < self.position:
-            self._restart()
-        for moment in self._moments[self.position : position]:
-            self._add(moment)
+        self.look_ahead(position - self.survey.seen)
+        number = position // _EVENTS_PER_MARK
+        if not number * _EVENTS_PER_MARK <= self.position <= position:
+            self._scene.become(self._ahead, self._marks[number])
+            self.position = number * _EVENTS_PER_MARK
+        for run, place, _ in self._moments[self.position : position]:
+            self._scene.add(run, place, run[place])
         self.position = position
 
     def next_step(self) -> int:
@@ -104,7 +148,7 @@ class Playback:
     def track(self, runner: Runner) -> Track:
         """All that is known of a lane of the race in view."""
         assert self.run is not None
-        return self.survey.track(self.run, next(lane for lane, each in self._lanes.items() if each is runner))
+        return self.survey.track(self.run, next(lane for lane, each in self._scene.lanes.items() if each is runner))
 
     def _behind(self, wanted: Callable[[Event], bool]) -> int:
         later = range(self.position, self.length)
@@ -113,56 +157,6 @@ class Playback:
         while behind < self.length and isinstance(self._moments[behind].event, Finished | Failed):
             behind += 1
         return behind
-
-    def _restart(self) -> None:
-        self.position = 0
-        self.run: Run | None = None
-        self.reply: Reply | None = None
-        self.runners: list[Runner] = []
-        self.tally = Tally()
-        self.transcript = Transcript()
-        self.transcript.add_legend()
-        self._lanes: dict[str, Runner] = {}
-        self._last_turn: Run | None = None
-
-    def _add(self, moment: Moment) -> None:
-        if moment.run is not self.run:
-            self.run = moment.run
-            self._begin(moment.run)
-        event, recall = moment.event, partial(moment.run.__getitem__, moment.place)
-        if self.runners:
-            self._lanes[event.lane].add(event, recall)
-        elif self.reply is not None:
-            self._add_to_turn(event, recall, self.reply)
-
-    def _begin(self, run: Run) -> None:
-        self._lanes = {lane: Runner((start.method, start.depth)) for lane, start in run.started.items()}
-        if len(self._lanes) > 1:
-            self.runners = list(self._lanes.values())
-            return
-        self.runners = []
-        (start,) = run.started.values()
-        self.reply = Reply(LaneSetting(start.lane, start.method, start.depth))
-        again = self._last_turn is not None and self._last_turn.asked.messages == run.asked.messages
-        if not again:
-            self.transcript.add_turn("you")
-            self.transcript.add_prompt(start.prompt)
-        self.transcript.add_turn(self.header.model + (", again" if again else ""))
-        self.transcript.begin_reply(start.sampling)
-        self._last_turn = run
-
-    def _add_to_turn(self, event: Event, recall: Callable[[], Event], reply: Reply) -> None:
-        reply.add(event)
-        self.tally.add(event)
-        match event:
-            case DraftBatch():
-                self.transcript.add_batch(event, recall)
-            case Changed():
-                self.transcript.add_change(event)
-            case Finished():
-                self.transcript.add_note(reply.closing())
-            case Failed():
-                self.transcript.add_note(event.message, Kind.ERROR)
 
 
 def _moments(recording: Recording, max_idle: float) -> list[Moment]:

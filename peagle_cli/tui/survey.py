@@ -3,8 +3,6 @@
 Pure: knows no screen and no clock.
 """
 
-from collections.abc import Sequence
-
 from peagle_cli.recording.recording import Run
 from peagle_cli.trace.course import Course
 from peagle_cli.trace.events import Changed, DraftBatch, Event
@@ -26,31 +24,27 @@ class Track:
 
 class Survey:
     """Of the events looked at so far: the `turns` of the conversation, the lanes of races, and the `marks`, the numbers
-    of events that have happened when a request has begun or a setting was changed."""
+    of events that have happened when a request has begun or a setting was changed. `seen` counts them, `length` all."""
 
-    def __init__(self, places: Sequence[tuple[Run, int]]) -> None:
+    def __init__(self, length: int) -> None:
+        self.length = length
         self.turns = Track()
         self.marks: list[int] = []
+        self.seen = 0
         self._lanes: dict[tuple[Run, str], Track] = {}
-        self._places = places
-        self._seen = 0
 
     @property
     def complete(self) -> bool:
         """Whether there is nothing more to look at."""
-        return self._seen == len(self._places)
+        return self.seen == self.length
 
     def track(self, run: Run, lane: str) -> Track:
         """The lane of a race, or, of a request with one lane, all turns."""
         return self._lanes.setdefault((run, lane), Track()) if len(run.started) > 1 else self.turns
 
-    def advance(self, events: int) -> None:
-        """Look at so many more."""
-        until = min(self._seen + events, len(self._places))
-        for number in range(self._seen, until):
-            run, place = self._places[number]
-            event = run[place]
-            if not place or isinstance(event, Changed):
-                self.marks.append(number + 1)
-            self.track(run, event.lane).add(event, number + 1)
-        self._seen = until
+    def add(self, run: Run, place: int, event: Event) -> None:
+        """Take one more event into account, which stands at `place` in `run`."""
+        self.seen += 1
+        if not place or isinstance(event, Changed):
+            self.marks.append(self.seen)
+        self.track(run, event.lane).add(event, self.seen)

@@ -108,3 +108,53 @@ def test_marks_enclose_a_span_and_belong_to_it() -> None:
         "dog": (1, 1),
         "-]": (1, 4),
     }
+
+
+def random_spans(count: int, seed: int) -> list[Span]:
+    chance = random.Random(seed)
+    pieces = [
+        "the ",
+        "list",
+        " 漢字",
+        "\n",
+        "    ",
+        "👩\u200d💻",
+        "e\u0301",
+        "\u0301",
+        "▏",
+        "merge_sorted",
+        ", ",
+        "\n\n",
+        "a\nb",
+    ]
+    kinds = [Kind.ACCEPTED, Kind.BAR, Kind.REJECTED]
+    return [Span(chance.choice(pieces), chance.choice(kinds)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("width", [2, 5, 17, 60])
+def test_cut_back_and_grown_again_it_is_as_if_it_had_only_grown(width: int) -> None:
+    spans = random_spans(400, seed=11)
+    marks = {Kind.REJECTED: ("[-", "-]")}
+    there_and_back = Layout(width, marks=marks)
+    chance = random.Random(width)
+    for _ in range(60):
+        end = chance.randrange(len(spans) + 1)
+        kept = [list(row) for row in there_and_back.rows]
+        gone = there_and_back.cut(end)
+        assert there_and_back.rows[:gone] == kept[:gone]
+        there_and_back.extend(spans, end)
+        only_grown = Layout(width, marks=marks)
+        only_grown.extend(spans[:end])
+        assert there_and_back.rows == only_grown.rows
+        assert [there_and_back.span_at(row) for row in range(len(only_grown.rows))] == [
+            only_grown.span_at(row) for row in range(len(only_grown.rows))
+        ]
+
+
+def test_from_a_line_s_beginning_on_it_is_the_rest_of_the_whole() -> None:
+    spans = [Span(f"word{i}" + ("\n" if i % 17 == 16 else " "), Kind.PLAIN) for i in range(200)]
+    whole, rest = Layout(30), Layout(30, begin=17 * 5)
+    whole.extend(spans)
+    rest.extend(spans)
+    assert rest.rows == whole.rows[-len(rest.rows) :]
+    assert rest.rows[0][0].span == 17 * 5

@@ -1,13 +1,17 @@
 """A recording at any moment: what was seen live, however the moment is reached."""
 
 import math
+import random
 from itertools import pairwise
 
 import pytest
 
 from peagle_cli.trace.events import Changed, DraftBatch, Finished
 from peagle_cli.trace.metrics import Metrics
-from peagle_cli.tui.model import Kind
+from peagle_cli.trace.tally import Tally
+from peagle_cli.tui import playback as playback_module
+from peagle_cli.tui.conversation import Reply
+from peagle_cli.tui.model import Kind, Transcript
 from peagle_cli.tui.playback import BETWEEN_REQUESTS_S, Playback
 from tests.recordings import Recorded
 
@@ -38,6 +42,50 @@ def test_going_back_and_forth_ends_where_it_began(playback: Playback) -> None:
     assert playback.reply is not None
     assert fresh.reply is not None
     assert playback.reply.metrics.summary() == fresh.reply.metrics.summary()
+
+
+@pytest.mark.parametrize("events_per_mark", [1, 3, 7])
+def test_however_a_moment_is_reached_all_is_as_if_it_had_been_played_to(
+    playback: Playback, monkeypatch: pytest.MonkeyPatch, events_per_mark: int
+) -> None:
+    monkeypatch.setattr(playback_module, "_EVENTS_PER_MARK", events_per_mark)
+    chance = random.Random(events_per_mark)
+    positions = [playback.length, *(chance.randrange(playback.length + 1) for _ in range(60)), playback.length]
+    for position in positions:
+        playback.seek(position)
+        played = Playback(playback.recording, math.inf)
+        played.seek(position)
+        assert everything(playback) == everything(played)
+
+
+def everything(playback: Playback) -> list[object]:
+    """All that is shown of a moment."""
+    race = [everything_of(runner.reply, runner.transcript) for runner in playback.runners]
+    turn = everything_of(playback.reply, playback.transcript)
+    return [playback.position, playback.run and playback.run.asked, race, turn, *figures(playback.tally)]
+
+
+def everything_of(reply: Reply | None, transcript: Transcript) -> list[object]:
+    shown: list[object] = [transcript.spans, transcript.batches]
+    shown += [transcript.batch(number) for number in range(len(transcript.batches))]
+    if reply is not None:
+        shown += [
+            reply.setting,
+            reply.text,
+            reply.speed,
+            reply.speeds,
+            reply.changes,
+            list(reply.batches),
+            reply.outcome,
+        ]
+        shown += figures(reply.tally)
+    return shown
+
+
+def figures(tally: Tally) -> list[object]:
+    course = tally.course
+    batches = [course.stretch(i, i + 1) for i in range(len(course))]
+    return [tally.metrics.summary(), tally.by_kind.by_kind(), course.segments, course.deepest, course.replies, batches]
 
 
 def test_steps_there_and_back(recorded: Recorded, playback: Playback) -> None:
@@ -74,7 +122,7 @@ def test_keeps_the_time_within_requests_alone(recorded: Recorded, playback: Play
     assert playback.seconds == pytest.approx(spent + BETWEEN_REQUESTS_S)
     changes = sum(isinstance(event, Changed) for event in recorded.told[0])
     while not playback.survey.complete:
-        playback.survey.advance(3)
+        playback.look_ahead(3)
     assert len(playback.survey.marks) == 2 + changes
     assert playback.position_at(0) >= 1
     assert playback.position_at(playback.seconds) == playback.length

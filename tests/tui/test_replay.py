@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from peagle_cli.errors import PeagleError
 from peagle_cli.trace.events import DraftBatch
 from peagle_cli.tui.app import ReplayApp
+from peagle_cli.tui.playback import Playback
 from peagle_cli.tui.screens import replay
 from peagle_cli.tui.screens.figures import FiguresScreen
 from peagle_cli.tui.screens.replay import ReplayScreen
@@ -130,13 +131,19 @@ async def test_leaves(pilot: Pilot[int | PeagleError]) -> None:
 
 
 async def test_seeks_far_without_hanging(pilot: Pilot[int | PeagleError], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a frame could hold two events only: the screen gets there step by step, from either side."""
+    """As if a frame could hold two events only: the screen gets there step by step, and back at once."""
     monkeypatch.setattr(replay, "_EVENTS_PER_FRAME", 2)
+    monkeypatch.setattr(replay, "_EVENTS_AHEAD_PAUSED", 0)
     screen = screen_of(pilot)
-    for target in (screen.playback.length, screen.playback.length - 3, 5):
+    screen.playback = Playback(screen.playback.recording, math.inf)
+    length = screen.playback.length
+    screen.seek(length)
+    assert screen.seeking
+    while screen.seeking:
+        await pilot.pause(0.01)
+    assert screen.playback.position == length
+    for target in (length - 3, 5, length):
         screen.seek(target)
-        assert screen.seeking
-        while screen.seeking:
-            await pilot.pause(0.01)
+        assert not screen.seeking
         assert screen.playback.position == target
     assert not screen.playing

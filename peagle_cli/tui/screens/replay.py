@@ -33,7 +33,7 @@ from peagle_cli.tui.widgets.transcript import TranscriptView
 _SPEEDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _JUMP_S = 5.0
 _EVENTS_PER_FRAME = 1000  # what seeking may add without the screen seeming to hang
-_EVENTS_AHEAD_PER_FRAME = 400
+_EVENTS_AHEAD_PLAYING, _EVENTS_AHEAD_PAUSED = 100, 400  # per frame
 _STEP = Binding.Group("step", compact=True)
 _SPEED = Binding.Group("speed", compact=True)
 _JUMP = Binding.Group("5 s", compact=True)
@@ -145,9 +145,8 @@ class ReplayScreen(Screen[None]):
 
     def _look_ahead(self) -> None:
         """Learn a little more of what is to come, for the timeline."""
-        survey = self.playback.survey
-        if not survey.complete:
-            survey.advance(_EVENTS_AHEAD_PER_FRAME)
+        if not self.playback.survey.complete:
+            self.playback.look_ahead(_EVENTS_AHEAD_PLAYING if self.playing else _EVENTS_AHEAD_PAUSED)
             self.query_one(Timeline).redraw()
             self._show_course()
 
@@ -264,10 +263,9 @@ class ReplayScreen(Screen[None]):
         self._approach((self.playback.position_at(seconds), seconds))
 
     def _approach(self, target: tuple[int, float]) -> None:
-        """Come as much closer to a position and its time as can be done in a frame; going back begins anew."""
+        """Come to a position and its time; of what is not known yet, only by as much as can be looked at in a frame."""
         position, seconds = target
-        begin = self.playback.position if position >= self.playback.position else 0
-        self.playback.seek(min(position, begin + _EVENTS_PER_FRAME))
+        self.playback.seek(min(position, self.playback.survey.seen + _EVENTS_PER_FRAME))
         there = self.playback.position == position
         self._target = None if there else target
         self._seconds = seconds if there else self.playback.seconds_at(self.playback.position)

@@ -143,7 +143,7 @@ class LanePane(Vertical):
             self._shown = self.runner.transcript
             self._spans = len(self._shown.spans)
             self._text.show(self._shown)
-        elif len(self._shown.spans) > self._spans:
+        elif len(self._shown.spans) != self._spans:
             self._spans = len(self._shown.spans)
             self._text.update()
 

@@ -1,4 +1,8 @@
-"""The transcript on screen: draws only the rows in view, and only those again that changed."""
+"""The transcript on screen: draws only the rows in view, and only those again that changed.
+
+Of a long transcript that has to be laid out anew, for another width for instance, the part in view comes first, alone;
+the whole takes its place once it has been laid out, a little at a time.
+"""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -13,6 +17,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
 from peagle_cli.tui.layout import Fragment, Layout, Row
 from peagle_cli.tui.model import HIDDEN, MARKS, Kind, Rejected, Spot, Transcript
@@ -20,6 +25,10 @@ from peagle_cli.tui.search import Place, Search
 from peagle_cli.tui.widgets.typed import PassesOnTyping
 
 _CACHED_ROWS = 2000
+_AT_ONCE = 4000  # spans that are laid out without a pause
+_PER_TURN = 1000  # spans that are, of those out of view, before others have their turn
+_TURNS_PER_S = 30
+_LINE_WITHIN = 1000  # spans among which the beginning of a line is looked for
 _NEAR = 2  # rows
 DEPTH = Binding.Group("depth", compact=True)
 _MATCH, _CURRENT = "match", "current"  # what was searched, and the match that the reader is at
@@ -79,6 +88,9 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         self.following = True
         self._transcript = Transcript()
         self._layout = Layout(1)
+        self._whole: Layout | None = None  # while a part is shown: the whole, as far as it has been laid out
+        self._turns: Timer | None = None  # meanwhile
+        self._changing = False
         self._strips: LRUCache[int, Strip] = LRUCache(_CACHED_ROWS)
         self._styles: dict[str, Style] = {}
         self._search: Search | None = None
@@ -99,24 +111,32 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         self._lay_out()
 
     def update(self) -> None:
-        """Show what the transcript got since the last call."""
-        first = self._layout.extend(self._transcript.spans)
-        rows = len(self._layout.rows)
+        """Show what the transcript got since the last call; or what is left of it, where it was cut back."""
+        layout, spans = self._layout, self._transcript.spans
+        ahead = len(spans) - layout.end
+        if self._whole is not None and ahead > 0 and not self.following:
+            return  # the reader is in an earlier part
+        if ahead > _AT_ONCE or len(spans) < layout.begin:
+            self._lay_out(self._whole or layout)
+            return
+        first = min(layout.cut(len(spans)), layout.extend(spans))
+        rows = len(layout.rows)
         for row in range(first, rows):
             self._strips.discard(row)
-        self.virtual_size = Size(self._layout.width, rows)
+        self.virtual_size = Size(layout.width, rows)
         if self.following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
-        self.refresh_lines(first, rows - first)
+            self.scroll_end(animate=False, force=True, immediate=True, x_axis=False)
+        self.refresh_lines(first, max(rows - first, self.size.height))
 
     def action_scroll_home(self) -> None:
         """Go to the beginning at once: Textual's own way waits for a moment without news, which may not come."""
-        self.scroll_to(y=0, animate=False)
+        self._reach(0)
+        self.scroll_to(y=0, animate=False, force=True, immediate=True)
 
     def action_follow(self) -> None:
         """Go to the end and stay there."""
         self.following = True
-        self.scroll_end(animate=False, immediate=True, x_axis=False)
+        self.scroll_end(animate=False, force=True, immediate=True, x_axis=False)
 
     def show_matches(self, search: Search | None, match: int | None = None) -> None:
         """Mark what was found, and bring the match of this number into view; None to mark nothing."""
@@ -126,6 +146,7 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         if search is None or match is None:
             return
         place = search.place(match)
+        self._reach(place.span)
         row = self._layout.row_of(place.span, place.offset)
         height = self.scrollable_content_region.height
         if not 0 <= row - round(self.scroll_y) < height:
@@ -147,6 +168,7 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         self.refresh()
         if not batches:
             return
+        self._reach(self._looked_at.start)
         row = self._layout.row_at(self._looked_at.start)
         height = self.scrollable_content_region.height
         if not 0 <= row - self.scroll_offset.y < height:
@@ -179,11 +201,17 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         """Follow the end from the moment the reader comes near it, until they leave it. Near is enough on the way down,
         for the end may move on meanwhile."""
         super().watch_scroll_y(old_value, new_value)
+        if self._changing:
+            return
         near = _NEAR if new_value > old_value else 0
         following = new_value >= self.max_scroll_y - near
         if following != self.following:
             self.following = following
             self.post_message(self.Followed())
+        if self._whole is not None and not following and new_value <= 0 < self._layout.begin:
+            self._show_part(self._layout.begin)
+        elif following and self._layout.end < len(self._transcript.spans):
+            self.update()
 
     def on_resize(self) -> None:
         """Wrap for the new width, with the same words in view."""
@@ -207,18 +235,65 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
             self._strips[row] = strip = self._draw(self._layout.rows[row], width)
         return strip
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, begun: Layout | None = None) -> None:
+        """Lay out anew, or as far as `begun` has not been, with the same words in view."""
         top = self.first_place.span
-        following = self.following
-        marks = MARKS if self.app.no_color else None
-        self._layout = Layout(self.scrollable_content_region.width, HIDDEN[self.rejected], marks)
-        self._layout.extend(self._transcript.spans)
-        self._strips.clear()
-        self.virtual_size = Size(self._layout.width, len(self._layout.rows))
-        if following:
-            self.action_follow()
+        self._whole = begun or self._new_layout()
+        self._whole.cut(len(self._transcript.spans))
+        if len(self._transcript.spans) - self._whole.end <= _AT_ONCE:
+            self._whole.extend(self._transcript.spans)
+            self._layout, self._whole = self._whole, None
         else:
-            self.scroll_to(y=self._layout.row_at(top), animate=False, immediate=True)
+            self._layout = self._part(None if self.following else top)
+            self._turns = self._turns or self.set_interval(1 / _TURNS_PER_S, self._go_on)
+        self._changed(top)
+
+    def _new_layout(self, begin: int = 0) -> Layout:
+        marks = MARKS if self.app.no_color else None
+        return Layout(self.scrollable_content_region.width, HIDDEN[self.rejected], marks, begin)
+
+    def _part(self, around: int | None) -> Layout:
+        """The part of the transcript around a span, None for its end, from a line's beginning on."""
+        spans = self._transcript.spans
+        end = len(spans) if around is None else min(len(spans), around + _AT_ONCE // 2)
+        latest = max(0, end - _AT_ONCE)
+        lines = (i for i in range(latest, max(0, latest - _LINE_WITHIN), -1) if spans[i - 1].text.endswith("\n"))
+        part = self._new_layout(next(lines, latest))
+        part.extend(spans, end)
+        return part
+
+    def _reach(self, span: int) -> None:
+        """Have the part around a span laid out, if it is not."""
+        if self._whole is not None and not self._layout.begin <= span < self._layout.end:
+            self._show_part(span)
+
+    def _show_part(self, around: int) -> None:
+        self._layout = self._part(around)
+        self._changed(around)
+
+    def _go_on(self) -> None:
+        """Lay out some more of the whole, and show it when it is complete."""
+        spans, whole = self._transcript.spans, self._whole
+        if whole is not None:
+            whole.cut(len(spans))
+            whole.extend(spans, whole.end + _PER_TURN)
+            if whole.end < len(spans):
+                return
+            top = self.first_place.span
+            self._layout, self._whole = whole, None
+            self._changed(top)
+        if self._turns is not None:
+            self._turns.stop()
+            self._turns = None
+
+    def _changed(self, top: int) -> None:
+        """Show another layout: its end, or the row at which the span `top` begins."""
+        self._strips.clear()
+        self._changing = True  # what the new size makes of the place in view is nobody's wish
+        self.virtual_size = Size(self._layout.width, len(self._layout.rows))
+        y = len(self._layout.rows) if self.following else self._layout.row_at(top)
+        self.scroll_to(y=y, animate=False, force=True, immediate=True)
+        self._changing = False
         self.refresh()
 
     def _draw(self, row: Row, width: int) -> Strip:

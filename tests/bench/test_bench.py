@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from peagle_cli.bench import steps
-from peagle_cli.bench.inside import measure
 from peagle_cli.bench.peers import Lane, Order, Peer, start
 from peagle_cli.bench.report import Absent, Report, Speed, Spread
 from peagle_cli.bench.speed import SpeedTest, started
@@ -148,8 +147,8 @@ def started_peer(folder: Path, behaviour: str) -> Peer:
     return peer
 
 
-def test_the_parts_of_a_step_are_measured(tiny_engine: TorchEngine) -> None:
-    found = measure(tiny_engine, [PLAIN, ("eagle3", 2)])
+def test_the_parts_of_a_step_are_measured(tiny_spec: EngineSpec) -> None:
+    found = steps.inside(tiny_spec, [PLAIN, ("eagle3", 2)], unheard)
     assert [each.width for each in found.passes if each.context == 128] == list(range(1, 12))
     assert {each.context for each in found.passes} == {128, 1000, 4000}  # the model has no room for the longest
     assert [each.tokens for each in found.prefills] == [128, 1000]

@@ -44,7 +44,7 @@ class Ink:
         colours = themes.read(themes.file_of(theme or themes.DEFAULT)).colours()
         self._styles = {kind: _style(colours[name], look) for kind, (name, look) in _LOOKS.items()}
         self._bar: Span | None = None  # it stands before the text that follows, once that is known
-        self._last: tuple[str, Kind] = ("\n", Kind.NOTE)  # the last character, and its kind
+        self._last: tuple[str, Kind] = ("\n", Kind.NOTE)  # what was written last, and its kind
 
     def styled(self, text: str, kind: Kind) -> str:
         """`text`, which must be safe to show, in the style of `kind`."""
@@ -63,7 +63,7 @@ class Ink:
             end = _joins(self._last[0], text)
             joined, text = self.styled(text[:end], self._last[1]) if end else "", text[end:]
             bar, self._bar = self.styled(self._bar.text, Kind.BAR), None
-        self._last = (span.text[-1], span.kind)
+        self._last = (span.text, span.kind)
         before, behind = self._marks.get(span.kind, ("", ""))
         return joined + bar + self.styled(f"{before}{text}{behind}", span.kind)
 
@@ -71,7 +71,7 @@ class Ink:
 def _joins(before: str, text: str) -> int:
     """How many characters at the beginning of `text` are drawn as part of the character before them."""
     end = 0
-    while end < len(text) and extends(text[end - 1] if end else before, text[end]):
+    while end < len(text) and extends(before + text[:end], text[end]):
         end += 1
     return end
 

@@ -16,6 +16,9 @@ from peagle_cli.tui.model import Kind, Span
 _CHUNK = re.compile(r" +|[^ ]+")
 _JOINER = "\u200d"
 _EMOJI_STYLE = "\ufe0f"
+_CARRIER = "\N{DOTTED CIRCLE}"
+"""What carries a mark that has no character to stand on, as in Unicode's own charts."""
+
 Marks = Mapping[Kind, tuple[str, str]]
 """What to put before and behind the spans of a kind."""
 
@@ -129,6 +132,7 @@ class Layout:
         for number, line in enumerate(span.text.split("\n")):
             if number:
                 self._break()
+            self._start = end
             rest = self._joined(line)
             end += len(line) + 1
             start = end - 1 - len(rest)
@@ -146,13 +150,15 @@ class Layout:
     def _joined(self, text: str) -> str:
         """`text` without the beginning that belongs to the last character of the row; that has been added there."""
         row = self.rows[-1]
+        if text and extends("", text[0]) and all(part.kind is Kind.BAR for part in row):
+            self._append(_CARRIER, 1, Kind.NOTE)
         last = len(row) - 1
         while last >= 0 and row[last].kind is Kind.BAR:
             last -= 1
         if not text or text.isascii() or last < 0:
             return text
         end = 0
-        while end < len(text) and extends(row[last].text[-1] if end == 0 else text[end - 1], text[end]):
+        while end < len(text) and extends(row[last].text + text[:end], text[end]):
             end += 1
         if end:
             before = row[last]
@@ -238,5 +244,11 @@ def _head(text: str, width: int) -> tuple[str, int]:
 
 
 def extends(before: str, char: str) -> bool:
-    """Whether `char` is drawn as part of the character before it."""
-    return before == _JOINER or char in (_JOINER, _EMOJI_STYLE) or get_character_cell_size(char) == 0
+    """Whether `char` is drawn as part of the last character of `before`. A joiner joins a wide character to another
+    wide one alone: behind a letter, terminals draw it for itself."""
+    if char in (_JOINER, _EMOJI_STYLE) or get_character_cell_size(char) == 0:
+        return True
+    if not before.endswith(_JOINER):
+        return False
+    joined = split_graphemes(before.rstrip(_JOINER))[0]
+    return get_character_cell_size(char) < 2 or bool(joined and joined[-1][2] == 2)

@@ -32,6 +32,7 @@ def lay_out(text: str, width: int) -> list[str]:
         ("ab漢", 3, ["ab", "漢"]),
         ("e\u0301e\u0301e\u0301", 2, ["e\u0301e\u0301", "e\u0301"]),
         ("👩\u200d💻👩\u200d💻", 3, ["👩\u200d💻", "👩\u200d💻"]),
+        ("\u0301a", 9, ["◌\u0301a"]),  # a mark with nothing to stand on
     ],
 )
 def test_breaks_where_a_reader_expects_it(text: str, width: int, expected: list[str]) -> None:
@@ -59,6 +60,13 @@ def test_a_character_that_arrives_in_parts_is_put_together() -> None:
     layout.extend([Span(part, Kind.PLAIN) for part in parts])
     assert [fragment.text for fragment in layout.rows[0]] == ["👩\u200d💻", "e\u0301", "❤\ufe0f"]
     assert [fragment.width for fragment in layout.rows[0]] == [2, 1, 2]
+
+
+def test_a_joiner_behind_a_letter_joins_nothing() -> None:
+    """Terminals draw the emoji for itself, two cells wide."""
+    layout = Layout(20)
+    layout.extend([Span(part, Kind.PLAIN) for part in ("m", "\u200d", "💻")])
+    assert [fragment.width for fragment in layout.rows[0]] == [1, 2]
 
 
 def test_hidden_kinds_take_no_room() -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 
 from peagle_cli.cli.evaluation_report import evaluation_sections
@@ -15,13 +16,15 @@ from peagle_cli.cli.sections import as_markdown, as_text
 from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import Progress
 from peagle_cli.models.served import check_embedded
-from peagle_cli.text import json_document, printable
+from peagle_cli.text import printable, printable_json
 from peagle_cli.train.settings import DEPTHS, LAYERS, End, Settings, TrainableMethod
 
 train = typer.Typer(help="Make drafters: data, training, evaluation.", no_args_is_help=True)
 
 _DEFAULTS = Settings(method="peagle")
 _END = _DEFAULTS.end
+_MOST = 1_000_000
+"""Epochs or minutes: infinity is no end."""
 _TRAIN_ELSEWHERE = "Its drafters are trained with speculators; docs/training.md says how the two go together."
 
 
@@ -46,10 +49,11 @@ def data(
     from peagle_cli.models.store import target_folder
     from peagle_cli.models.tokenizer import Tokenizer
     from peagle_cli.prompts import first_turns
-    from peagle_cli.train.self_distillation import write_data
+    from peagle_cli.train.self_distillation import resume, write_data
     from peagle_cli.train.writers import open_writer
 
     given = first_turns(prompts) if prompts else []
+    resume(out)  # a file that cannot be gone on with is refused before anything is loaded
     with loading_shown() as on_progress:
         folder = target_folder(model, on_progress)
         on_progress(Progress("Opening the writer"))
@@ -76,8 +80,10 @@ def run(
     states: Annotated[
         Path | None, typer.Option(help="Where the target's states are kept. Default: in the run's folder.")
     ] = None,
-    epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the data.")] = _END.epochs,
-    minutes: Annotated[float | None, typer.Option(min=0.01, help="Train so long instead.", show_default=False)] = None,
+    epochs: Annotated[float, typer.Option(min=0.001, max=_MOST, help="Passes over the data.")] = _END.epochs,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, max=_MOST, help="Train so long instead.", show_default=False)
+    ] = None,
     decay: Annotated[
         float, typer.Option(min=0, max=1, help="Share of it in which learning rates fall to 0.")
     ] = _END.decay,
@@ -86,7 +92,7 @@ def run(
         typer.Option(min=1, max=16, help=f"Layers. Default: {_by_method(LAYERS)}.", show_default=False),
     ] = None,
     intermediate: Annotated[
-        int, typer.Option(min=16, help="Width of the feed-forward halves.")
+        int, typer.Option(min=16, max=131072, help="Width of the feed-forward halves.")
     ] = _DEFAULTS.intermediate,
     draft_vocab: Annotated[
         int, typer.Option(min=16, help="Most frequent tokens that can be drafted.")
@@ -101,20 +107,24 @@ def run(
         float, typer.Option(min=0, max=1, help="P-EAGLE: share of drafts that go one mask slot deeper.")
     ] = _DEFAULTS.keep,
     matrix_rate: Annotated[
-        float, typer.Option(min=0, help="Learning rate of matrices (Muon).")
+        float, typer.Option(min=0, max=1, help="Learning rate of matrices (Muon).")
     ] = _DEFAULTS.matrix_rate,
-    head_rate: Annotated[float, typer.Option(min=0, help="Learning rate of the head (AdamW).")] = _DEFAULTS.head_rate,
+    head_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Learning rate of the head (AdamW).")
+    ] = _DEFAULTS.head_rate,
     vector_rate: Annotated[
-        float, typer.Option(min=0, help="Learning rate of vectors (AdamW).")
+        float, typer.Option(min=0, max=1, help="Learning rate of vectors (AdamW).")
     ] = _DEFAULTS.vector_rate,
-    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens per step.")] = _DEFAULTS.batch_tokens,
+    batch_tokens: Annotated[int, typer.Option(min=64, max=2**20, help="Tokens per step.")] = _DEFAULTS.batch_tokens,
     max_length: Annotated[
         int, typer.Option(min=32, max=131072, help="Conversations are cut there.")
     ] = _DEFAULTS.max_length,
     segment: Annotated[
         int, typer.Option(min=16, help="P-EAGLE: partition longer sequences by so many.")
     ] = _DEFAULTS.segment,
-    seed: Annotated[int, typer.Option(min=0, help="Of the weights, the order and the drops.")] = _DEFAULTS.seed,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Of the weights, the order and the drops.")
+    ] = _DEFAULTS.seed,
     device: Device = None,
 ) -> None:
     """Train a drafter. It is exported as vLLM loads it, to the run's folder `drafter`.
@@ -193,7 +203,7 @@ def evaluate(
         task = bar.add_task("Replies", total=total)
         found = evaluation.evaluate(engine, sets, depths, max_tokens, partial(bar.advance, task))
     if output == "json":
-        typer.echo(json_document(found), nl=False)
+        typer.echo(printable_json(msgspec.json.encode(found)))  # on one line: it has every token
     else:
         form = as_markdown if output == "markdown" else as_text
         typer.echo(printable("\n\n".join(form(section) for section in evaluation_sections(found))))

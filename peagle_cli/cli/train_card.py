@@ -9,6 +9,7 @@ from peagle_cli.cli.sections import BY_POSITION, Section, as_markdown, shares
 from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.train.curves import svg
 from peagle_cli.train.log import StepRecord, ValidationRecord
+from peagle_cli.wording import counted
 
 if TYPE_CHECKING:
     from peagle_cli.train.evaluate import Evaluation
@@ -70,7 +71,7 @@ def _recipe(facts: "Facts", log: "Sequence[Record]") -> list[tuple[str, str]]:
             f"{settings.matrix_rate:g} matrices (Muon), {settings.head_rate:g} head, {settings.vector_rate:g} vectors",
         ),
         ("batch", f"{settings.batch_tokens:,} tokens"),
-        ("machine", f"{facts.machine}, {facts.threads} threads, torch {facts.torch}"),
+        ("machine", f"{facts.machine}, {counted(facts.threads, 'thread')}, torch {facts.torch}"),
     ]
     if settings.method == "peagle":
         rows.insert(6, ("drafts that go one mask slot deeper", f"{settings.keep:.0%}"))

@@ -27,8 +27,8 @@ def accepted_by_depth(
     depths: Sequence[int],
     max_tokens: int,
     eos_ids: Collection[int],
-) -> tuple[dict[int, list[int]], int]:
-    """How many tokens each step of greedy decoding accepts at each of `depths`, and how many tokens the reply has.
+) -> tuple[dict[int, list[int]], list[int]]:
+    """How many tokens each step of greedy decoding accepts at each of `depths`, and the reply.
 
     As in `engine.torch.decode.Lane`, the prefill yields the first token and is no step, and a step counts what it
     accepted even where the reply ends within.
@@ -48,7 +48,7 @@ def accepted_by_depth(
         for depth in together:
             accepted[depth].append(min(verdict.accepted, depth))
             places[depth] = here + accepted[depth][-1] + 1
-    return accepted, _length(reply, max_tokens, eos_ids)
+    return accepted, reply[: _length(reply, max_tokens, eos_ids)]
 
 
 def _ends(reply: Sequence[int], max_tokens: int, eos_ids: Collection[int]) -> bool:

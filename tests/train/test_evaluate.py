@@ -13,7 +13,7 @@ from peagle_cli.text import json_document
 from peagle_cli.trace.events import Method, Sampling
 from peagle_cli.train.conversations import Conversation
 from peagle_cli.train.convoy import accepted_by_depth
-from peagle_cli.train.evaluate import evaluate, read_evaluations
+from peagle_cli.train.evaluate import Reply, evaluate, read_evaluations
 from peagle_cli.train.settings import TrainableMethod
 from peagle_cli.train.vllm_format import export
 from tests.train.conftest import trained_drafter
@@ -35,8 +35,8 @@ def engine(
     return TorchEngine.open(EngineSpec(model=str(target_folder), drafters=drafters, device="cpu", dtype="float32"))
 
 
-def decoded(engine: TorchEngine, prompt: list[int], method: Method, depth: int) -> tuple[list[int], int]:
-    """What each step of the engine's decode loop accepts, and the length of the reply."""
+def decoded(engine: TorchEngine, prompt: list[int], method: Method, depth: int) -> tuple[list[int], list[int]]:
+    """What each step of the engine's decode loop accepts, and the reply."""
     lane = Lane(
         "alone",
         engine.new_context(),
@@ -50,7 +50,7 @@ def decoded(engine: TorchEngine, prompt: list[int], method: Method, depth: int) 
     batches = []
     while not lane.finished:
         batches.append(lane.step())
-    return [batch.accepted for batch in batches[1:]], sum(batch.emitted for batch in batches)
+    return [batch.accepted for batch in batches[1:]], [token.id for batch in batches for token in batch.tokens]
 
 
 @pytest.mark.parametrize("method", ["eagle3", "peagle"])
@@ -61,8 +61,8 @@ def test_depths_together_accept_what_each_does_alone(
     context = engine.new_context()
     total = 0
     for prompt in prompts:
-        together, length = accepted_by_depth(context, prompt, method, DEPTHS, TOKENS, engine.tokenizer.eos_ids)
-        assert {depth: (steps, length) for depth, steps in together.items()} == {
+        together, reply = accepted_by_depth(context, prompt, method, DEPTHS, TOKENS, engine.tokenizer.eos_ids)
+        assert {depth: (steps, reply) for depth, steps in together.items()} == {
             depth: decoded(engine, prompt, method, depth) for depth in DEPTHS
         }
         total += sum(together[max(DEPTHS)])
@@ -75,9 +75,11 @@ def test_an_evaluation_has_vllms_figures_and_can_be_read_again(engine: TorchEngi
     for one in found:
         replies = [decoded(engine, chat(engine, prompt), one.method, one.depth) for prompt in PROMPTS]
         accepted = [count for steps, _ in replies for count in steps]
-        assert (one.drafts, one.tokens) == (len(accepted), sum(length for _, length in replies))
+        assert (one.drafts, one.tokens) == (len(accepted), sum(len(ids) for _, ids in replies))
         assert one.mean_acceptance_length == 1 + sum(accepted) / len(accepted)
         assert sum(one.per_position_acceptance) == pytest.approx(one.mean_acceptance_length - 1)
+        for reply, (steps, ids) in zip(one.by_reply, replies, strict=True):
+            assert reply == Reply(ids=tuple(ids), accepted=tuple(steps))
     path = tmp_path / "evaluation.json"
     path.write_text(json_document(found))
     assert read_evaluations(path) == found

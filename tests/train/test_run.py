@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +25,15 @@ from peagle_cli.text import json_document
 from peagle_cli.trace.events import Finished, Sampling
 from peagle_cli.train import loop
 from peagle_cli.train.disk import save_tensors
-from peagle_cli.train.evaluate import Evaluation
 from peagle_cli.train.log import StepRecord, ValidationRecord, read_log
 from peagle_cli.train.loop import Run
 from peagle_cli.train.settings import End, Settings
 from peagle_cli.train.snapshots import PROMPTS, Snapshot
 from peagle_cli.train.trainer import open_run
+from tests import evaluations
 from tests.train.conftest import CPU
 
 SETTINGS = Settings(method="peagle", layers=2, intermediate=32, draft_vocab=300, depth=4, batch_tokens=256)
-EVALUATION = Evaluation(
-    engine="torch",
-    precision="float32",
-    model="target",
-    drafter="drafter",
-    method="peagle",
-    prompts="mt_bench",
-    depth=3,
-    max_tokens=20,
-    replies=2,
-    tokens=40,
-    drafts=20,
-    mean_acceptance_length=1.5,
-    per_position_acceptance=(0.4, 0.1, 0.0),
-)
 SHORT = replace(SETTINGS, end=End(epochs=2, decay=0.25))
 
 
@@ -117,7 +104,7 @@ def test_a_run_leaves_a_drafter_a_log_and_a_recording(opened: Any, tmp_path: Pat
 def test_a_card_tells_what_the_run_was(opened: Any, tmp_path: Path) -> None:
     opened("run").go()
     evaluation = tmp_path / "evaluation.json"
-    evaluation.write_text(json_document([EVALUATION, replace(EVALUATION, engine="vllm", mean_acceptance_length=1.515)]))
+    evaluation.write_text(json_document([evaluations.OURS, evaluations.THEIRS]))
     (tmp_path / "about.md").write_text("Written by the target.")
     arguments = ["--run", tmp_path / "run", "--evaluation", evaluation, "--about", tmp_path / "about.md"]
     result = CliRunner().invoke(train, ["card", *map(str, arguments)])
@@ -126,7 +113,8 @@ def test_a_card_tells_what_the_run_was(opened: Any, tmp_path: Path) -> None:
     assert "# P-EAGLE drafter for target" in card
     assert "Written by the target." in card
     assert "| layers | 2 |" in card
-    assert "| 3 | 1.50 | 1.51 | +1.0% | .40 .10 .00 |" in card
+    assert "| 3 | 2.25 | .75 .25 .25 |" in card
+    assert "| P-EAGLE on mt_bench | 3 | 2 | 2.25 | 1.80 | -20.0% | 70% | +0.0% |" in card
     assert str(tmp_path) not in card
     assert "<polyline" in (tmp_path / "run" / "drafter" / "training.svg").read_text()
 
@@ -204,15 +192,41 @@ def test_a_killed_process_goes_on(target_folder: Path, data_file: Path, states: 
     assert weights(tmp_path / "run")
 
 
+@contextmanager
+def limited_files(size: int) -> Iterator[None]:
+    """No file can grow beyond `size` bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "latest.safetensors"
     save_tensors({"a": torch.ones(3)}, path)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
-    try:
-        with pytest.raises(PeagleError, match="could not be written"):
-            save_tensors({"a": torch.ones(1 << 20)}, path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with limited_files(1 << 16), pytest.raises(PeagleError, match="could not be written"):
+        save_tensors({"a": torch.ones(1 << 20)}, path)
     assert load_file(path)["a"].shape == (3,)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_recording_is_not_lost_to_a_full_disk(opened: Any, tmp_path: Path) -> None:
+    opened("run").go()
+    recording = tmp_path / "run" / "snapshots.peagle.jsonl"
+    before = recording.read_bytes()
+    with limited_files(len(before) // 2), pytest.raises(PeagleError, match="could not be written"):
+        opened("run")
+    assert recording.read_bytes() == before
+
+
+def test_a_file_is_no_place_for_a_run(opened: Any, tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    with pytest.raises(BadInputError, match="is a file"):
+        opened("run")
+
+
+def test_rates_that_lead_nowhere_are_told(opened: Any) -> None:
+    with pytest.raises(PeagleError, match="is not a number"):
+        opened("run", replace(SHORT, matrix_rate=1e30, head_rate=1e30)).go()

@@ -1,5 +1,6 @@
 """Writing files that are whole or absent, whatever happens meanwhile."""
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,26 +25,36 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: Mapping[st
         _flush(part)
         part.replace(path)
     except (OSError, SafetensorError) as error:
-        part.unlink(missing_ok=True)
+        _discard(part)
         raise _disk_error(path, error) from error
 
 
 def save_text(text: str, path: Path) -> None:
     """Write a text file in one piece; raises as `save_tensors` does."""
+    save_bytes(text.encode(), path)
+
+
+def save_bytes(data: bytes, path: Path) -> None:
+    """Write a file in one piece; raises as `save_tensors` does."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(data)
         _flush(part)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        _discard(part)
         raise _disk_error(path, error) from error
 
 
 def _flush(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+def _discard(path: Path) -> None:
+    with contextlib.suppress(OSError):  # there may be no such place at all
+        path.unlink()
 
 
 def _disk_error(path: Path, error: Exception) -> PeagleError:

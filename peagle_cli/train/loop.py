@@ -5,6 +5,7 @@ recording, and `drafter/`, the drafter so far in vLLM's form. The same command o
 stopped.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
+from peagle_cli.errors import PeagleError
 from peagle_cli.train import checkpoint
 from peagle_cli.train.batch import Batch, collate
 from peagle_cli.train.checkpoint import Moment, Position
@@ -106,7 +108,8 @@ class Run:
     def go(self) -> None:
         """Train until the run's end.
 
-        Raises `PeagleError` when the disk does not take what has to be kept; the last checkpoint then stands.
+        Raises `PeagleError` when the disk does not take what has to be kept; the last checkpoint then stands. Raises it
+        also when the drafter has come to numbers that are none.
         """
         saved = validated = self.position.seconds
         before = time.monotonic()
@@ -163,7 +166,13 @@ class Run:
         # Seeded per step, so that a run that was interrupted draws what it would have drawn.
         generator = torch.Generator().manual_seed(self._settings.seed * 1_000_003 + self.position.step)
         targets = SoftTargets.of(batch, self._head)
-        self._recent.add(backward(self._drafter, batch, targets, self._settings, generator))
+        learnt = backward(self._drafter, batch, targets, self._settings, generator)
+        if not all(math.isfinite(part.loss) for part in learnt):
+            raise PeagleError(
+                f"The loss of step {self.position.step + 1} is not a number.",
+                "Begin in another folder, with smaller learning rates.",
+            )
+        self._recent.add(learnt)
         self._optimiser.step(self._rate_factor)
         self.position = replace(
             self.position,

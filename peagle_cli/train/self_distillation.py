@@ -83,13 +83,20 @@ def resume(path: Path) -> Amount:
     """What a data file holds; a last line that a kill cut short is removed. Raises `BadInputError` for another file."""
     if not path.exists():
         return Amount(0, 0)
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror}.", "Choose another file.") from error
     whole = data[: data.rfind(b"\n") + 1]
     decoder = msgspec.json.Decoder(Conversation)
-    try:
-        answers = [len(decoder.decode(line).answer) for line in whole.splitlines()]
-    except msgspec.MsgspecError as error:
-        raise BadInputError(f"{path} exists and is no training data: {error}.", "Choose another file.") from error
+    answers = []
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            answers.append(len(decoder.decode(line).answer))
+        except msgspec.MsgspecError as error:
+            raise BadInputError(
+                f"Line {number} of {path} is not a conversation: {error}.", "Remove the line, or choose another file."
+            ) from error
     if len(whole) < len(data):
         with path.open("rb+") as file:
             file.truncate(len(whole))

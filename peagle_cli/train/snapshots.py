@@ -21,6 +21,7 @@ from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.recording.format import SUFFIX, Asked, End, Happened, Record, encode
 from peagle_cli.trace.events import Event, Sampling
 from peagle_cli.trace.metrics import Metrics
+from peagle_cli.train.disk import save_bytes
 
 PROMPTS = ("Write a Python function that checks whether a word is a palindrome.", "Why is the sky blue?")
 DEPTH = 7
@@ -62,7 +63,10 @@ class Snapshots:
         return Snapshot(step, tuple(replies))
 
     def forget_after(self, seconds: float) -> None:
-        """Drop what was taken later than `seconds` into the training, and a snapshot that a kill cut short."""
+        """Drop what was taken later than `seconds` into the training, and a snapshot that a kill cut short.
+
+        Raises `PeagleError` when the disk does not take what remains; the recording is then as it was.
+        """
         if not self._path.exists():
             return
         kept, whole = b"", b""
@@ -76,7 +80,10 @@ class Snapshots:
             whole += line
             if fields.record in ("header", "end"):
                 kept = whole
-        self._path.write_bytes(kept)
+        if kept:
+            save_bytes(kept, self._path)
+        else:
+            self._path.unlink()  # not even the header is whole: the next snapshot writes it
 
     def _open(self, drafter_folder: Path) -> TorchEngine:
         config = DrafterConfig.read(drafter_folder, self._target.config)

@@ -46,6 +46,9 @@ def open_run(
     `states` is where the target's states are kept, `start` an exported drafter whose weights the new one begins with.
     Raises `BadInputError` for what cannot be used.
     """
+    for place in (folder, states):
+        if place.exists() and not place.is_dir():
+            raise BadInputError(f"{place} is a file.", "Name a folder, or one that is to be made.")
     config = LlamaConfig.read(target_folder)
     training, held_out = _conversations(data, validation, config, settings)
     target = Target.load(target_folder, device, torch.bfloat16, context=max(settings.max_length, SNAPSHOT_CONTEXT))

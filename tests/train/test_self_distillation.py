@@ -53,6 +53,8 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, target_folder: Path, wr
 def test_a_file_of_something_else_is_not_touched(tmp_path: Path, target_folder: Path, writer: EngineWriter) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
-    with pytest.raises(BadInputError, match="no training data"):
+    with pytest.raises(BadInputError, match=r"Line 1 of .* is not a conversation"):
         write(path, target_folder, writer, [], 10)
     assert path.read_text() == "mine\n"
+    with pytest.raises(BadInputError, match="cannot be read"):
+        write(tmp_path, target_folder, writer, [], 10)

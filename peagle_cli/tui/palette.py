@@ -29,7 +29,7 @@ class Entry(NamedTuple):
         return Content.assemble(
             (group.ljust(_GROUP), "$quiet"),
             title.stylize("bold") + Content(" " * max(1, _TITLE - title.cell_length)),
-            (" ".join(self.keys[:_KEYS_SHOWN]).ljust(_KEYS) + " ", "bold $primary"),
+            " ".join(self.keys[:_KEYS_SHOWN]).ljust(_KEYS) + " ",
             (self.help, "$quiet"),
         )
 

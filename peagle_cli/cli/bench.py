@@ -39,7 +39,9 @@ class Part(StrEnum):
 def bench(
     model: Model = None,
     drafter: Drafters = None,
-    depth: Annotated[list[int] | None, typer.Option(min=1, help="Tokens to draft per step; again for more.")] = None,
+    depth: Annotated[
+        list[int] | None, typer.Option(min=1, help="Tokens to draft per step; again for more. Default: 1, 3, 5, 7.")
+    ] = None,
     prompts: Annotated[Path | None, typer.Option(help=PROMPTS_HELP)] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only so many of the prompts, evenly spread.")] = None,
     tokens: Annotated[int, typer.Option(min=32, help="Tokens a reply may have.")] = 200,
@@ -53,6 +55,10 @@ def bench(
         Literal["table", "markdown", "json"],
         typer.Option(help="Tables and a plot, tables for a page, or one JSON object."),
     ] = "table",
+    save: Annotated[
+        typer.FileTextWrite | None,
+        typer.Option(metavar="FILE", lazy=False, help="Write the figures to this file, too, as JSON."),
+    ] = None,
 ) -> None:
     """Measure how fast peagle is on this machine.
 
@@ -71,6 +77,8 @@ def bench(
             measured = _measure(engine, spec, parts, asked, depth or (1, 3, 5, 7), tokens, python or (), on_progress)
         if Part.START_UP in parts:
             measured = _with_start_up(measured, spec, on_progress)
+    if save:
+        save.write(render(measured, "json"))
     write(render(measured, output))
 
 

@@ -95,23 +95,30 @@ def start(lane: Lane, pythons: Sequence[Path], limit_s: float = LOAD_LIMIT_S) ->
     it is installed and does not run: it ends, fails to load, or has not loaded after `limit_s`."""
     failure: PeagleError | None = None
     for python in pythons:
-        command = [str(python), "-P", str(SCRIPT), msgspec.json.encode(lane.order).decode()]
-        program = Program(lane.order.peer, command, {**_ENVIRONMENT, **os.environ})
         try:
-            loaded = _told(program, _Loaded, limit_s)
+            peer = _load(lane, python, limit_s)
         except PeagleError as error:
             failure = failure or error
-            program.close()
             continue
-        except BaseException:
-            program.close()
-            raise
-        if not loaded.missing:
-            return Peer(lane, program, loaded)
-        program.close()
+        if peer:
+            return peer
     if failure:
         raise failure
     return None
+
+
+def _load(lane: Lane, python: Path, limit_s: float) -> Peer | None:
+    command = [str(python), "-P", str(SCRIPT), msgspec.json.encode(lane.order).decode()]
+    program = Program(lane.order.peer, command, {**_ENVIRONMENT, **os.environ})
+    try:
+        loaded = _told(program, _Loaded, limit_s)
+    except BaseException:
+        program.close()
+        raise
+    if loaded.missing:
+        program.close()
+        return None
+    return Peer(lane, program, loaded)
 
 
 def lanes(folder: Path, gguf: Path | None, threads: int, context: int, drafters: Sequence[Path]) -> Iterator[Lane]:

@@ -47,7 +47,8 @@ def bench(
     tokens: Annotated[int, typer.Option(min=32, help="Tokens a reply may have.")] = 200,
     part: Annotated[list[Part] | None, typer.Option(help="What to measure; again for more. Default: all.")] = None,
     python: Annotated[
-        list[Path] | None, typer.Option(help="Another Python, in which to look for other programs too.")
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="Another Python, in which to look for other programs too."),
     ] = None,
     dtype: Dtype = None,
     device: Device = None,

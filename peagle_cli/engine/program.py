@@ -21,20 +21,23 @@ _PATIENCE_S = 10.0
 
 
 class Program:
-    """The process, called `name` in messages. `close` ends it."""
+    """The process, called `name` in messages. `close` ends it. Raises `PeagleError` where it cannot be started."""
 
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.name = name
         self._log = new_log()
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                env=environment,
-            )
+        try:
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    start_new_session=True,
+                    env=environment,
+                )
+        except OSError as error:
+            raise PeagleError(f"{name} cannot be started: {error.strerror}.", f"Try {command[0]} by hand.") from error
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         threading.Thread(target=self._listen, name=f"lines of {name}", daemon=True).start()
 

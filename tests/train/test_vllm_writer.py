@@ -8,7 +8,7 @@ import pytest
 from peagle_cli.engine.vllm import installation
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.tokenizer import Tokenizer
-from peagle_cli.train.orders import Order
+from peagle_cli.train.orders import CONTEXT, Order
 from peagle_cli.train.self_distillation import write_data
 from peagle_cli.train.vllm_writer import VllmWriter
 
@@ -38,6 +38,12 @@ def test_every_order_is_answered_once_and_sampling_is_repeatable(writer: VllmWri
     assert sorted(written) == [0, 1, 2, 3]
     assert written[1] == written[0][:3]
     assert written[2] == written[3]
+
+
+def test_long_sampled_texts_do_not_end_vllm(writer: VllmWriter, folder: Path) -> None:
+    ids = Tokenizer.load(folder).encode("The capital of France is Paris. ") * 200
+    orders = [Order(ids[: CONTEXT - 8 - i], 4, 1.0, i) for i in range(4)]  # more than one step's prompts
+    assert sorted(dict(writer.write(orders))) == [0, 1, 2, 3]
 
 
 def test_data_goes_on_where_it_was_stopped(writer: VllmWriter, folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ def strips_of(app: App[Any]) -> list[Strip]:
     if not isinstance(app.screen, ModalScreen):
         return strips
     own = app.screen.children[0].region
+    if not own:  # the palette's frame is hidden, what is in it is not
+        return strips
     return [strip.crop(own.x, own.right) for strip in strips[own.y : own.bottom]]
 
 

@@ -30,6 +30,7 @@ from peagle_cli.tui.screens.race import RaceScreen
 from peagle_cli.tui.screens.replay import ReplayScreen
 from peagle_cli.tui.session import Phase
 from peagle_cli.tui.tour import pages
+from peagle_cli.tui.widgets import status
 from tests.tui.picture import strips_of, styles_of, words_of
 from tests.tui.scripted import CHAT, PROMPT, RACE, Scripted, recording
 
@@ -69,7 +70,8 @@ class Opening:
 
 @pytest.fixture
 def plain_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings and no themes of the user's own, and a terminal with all colours."""
+    """No settings and no themes of the user's own, a terminal with all colours, and notices that stay."""
+    monkeypatch.setattr(status, "NOTICE_S", 3600.0)
     monkeypatch.setenv("PEAGLE_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
@@ -200,6 +202,8 @@ async def test_chat_answered(monkeypatch: pytest.MonkeyPatch, shows: Shown, keys
     async with answered(monkeypatch) as (pilot, _):
         for key in keys:
             await pilot.press("slash" if key == "/" else key)
+        if keys == ("ctrl+p",):  # it gathers what it lists
+            await until(pilot, lambda: "/inspect" in words_of(strips_of(pilot.app)))
         await shows(pilot, whole)
 
 

@@ -92,7 +92,8 @@ class Scene:
             # Beside a race the last turn's reply stays as it is.
             self.reply = reply if mark.lanes else reply.until(reply_mark, self._latest(reply_mark.setting.name))
         self.lanes = {lane: self._runner(lane, lane_mark) for lane, lane_mark in mark.lanes.items()}
-        self.runners = list(self.lanes.values())
+        if self.runners or self.lanes:  # a list that stays the same tells that there is no other race
+            self.runners = list(self.lanes.values())
 
     def _runner(self, lane: str, mark: _LaneMark) -> Runner:
         runner = Runner(mark.runner.setting)

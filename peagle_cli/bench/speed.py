@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -21,6 +20,7 @@ from peagle_cli.engine.protocol import Engine, LaneSetting, Request
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.trace.events import DraftBatch, Failed, Message, Sampling, Started
+from peagle_cli.trace.lossless import in_common
 from peagle_cli.trace.rounds import Setting
 
 _Prompt = TypeVar("_Prompt")
@@ -120,18 +120,15 @@ class SpeedTest:
                 runner = runners[(i + j) % len(runners)]
                 if reply := _ask(runner, i, self._tokens):
                     runner.replies.append(reply)
-        plain, *others = runners
-        for runner in others:
-            if not runner.broken and len(plain.replies) >= ENOUGH_PROMPTS and not any(_same(runner, plain)):
-                runner.broken = "it begins every reply otherwise than plain decoding by peagle"
-        return (
-            tuple(self._speed(runner, plain) for runner in runners if not runner.broken),
-            tuple(
-                _absent(runner.program.lane, runner.broken)
-                for runner in runners
-                if isinstance(runner.program, Peer) and runner.broken
-            ),
-        )
+        plain = runners[0]
+        broken = []
+        for runner in runners:
+            if isinstance(runner.program, Peer):
+                if not runner.broken and _says_something_else(runner, plain):
+                    runner.broken = "it begins every reply otherwise than plain decoding by peagle"
+                if runner.broken:
+                    broken.append(_absent(runner.program.lane, runner.broken))
+        return tuple(self._speed(runner, plain) for runner in runners if not runner.broken), tuple(broken)
 
     def _runners(self) -> list[_Runner]:
         ids = [self._ids(prompt) for prompt in self._prompts]
@@ -210,10 +207,10 @@ def _absent(lane: Lane, reason: str) -> Absent:
     return Absent(lane.order.peer, lane.method, lane.depth, reason)
 
 
+def _says_something_else(runner: _Runner, plain: _Runner) -> bool:
+    return len(plain.replies) >= ENOUGH_PROMPTS and not any(_same(runner, plain))
+
+
 def _same(runner: _Runner, plain: _Runner) -> list[int]:
     """For each prompt, how many tokens the two replies begin with in common."""
-    return [_in_common(mine.ids, theirs.ids) for mine, theirs in zip(runner.replies, plain.replies, strict=True)]
-
-
-def _in_common(ids: Sequence[int], others: Sequence[int]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ids, others, strict=False)))
+    return [in_common(mine.ids, theirs.ids) for mine, theirs in zip(runner.replies, plain.replies, strict=True)]

@@ -1,16 +1,16 @@
 """Evaluations of drafters as tables."""
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from peagle_cli.cli.sections import BY_POSITION, Section, shares
 from peagle_cli.errors import BadInputError
 from peagle_cli.trace.events import METHOD_NAMES
+from peagle_cli.trace.lossless import in_common
 from peagle_cli.wording import counted, number
 
 if TYPE_CHECKING:
-    from peagle_cli.train.evaluate import Evaluation, Reply
+    from peagle_cli.train.evaluate import Evaluation
 
 
 def evaluation_sections(evaluations: "Sequence[Evaluation]") -> list[Section]:
@@ -62,7 +62,7 @@ def _compared(one: "Evaluation", other: "Evaluation") -> "Iterator[str]":
             "Measure both with the same --max-tokens.",
         )
     both = list(zip(one.by_reply, other.by_reply, strict=False))
-    equal = [_equal_tokens(*pair) for pair in both]
+    equal = [in_common(mine.ids, theirs.ids) for mine, theirs in both]
     yield from (f"{METHOD_NAMES[one.method]} on {one.prompts}", str(one.depth), str(len(both)))
     lengths = [acceptance_length([n for pair in both for n in pair[i].accepted]) for i in (0, 1)]
     yield from (number(length, ".2f") for length in lengths)
@@ -72,11 +72,6 @@ def _compared(one: "Evaluation", other: "Evaluation") -> "Iterator[str]":
         [n for pair, tokens in zip(both, equal, strict=True) for n in pair[i].accepted_within(tokens)] for i in (0, 1)
     ]
     yield _difference(*map(acceptance_length, there))
-
-
-def _equal_tokens(one: "Reply", other: "Reply") -> int:
-    """How many tokens both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one.ids, other.ids, strict=False)))
 
 
 def _difference(one: float | None, other: float | None) -> str:

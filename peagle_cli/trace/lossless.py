@@ -20,6 +20,7 @@ median 1/16. The limit is eight steps, 1. In float32 the largest was 0.00004; th
 
 import math
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -102,6 +103,11 @@ class _Choice(msgspec.Struct, frozen=True):
     def least(self) -> float:
         """What a token that is not among the candidates has at most."""
         return _log(self.candidates[-1].prob)
+
+
+def in_common(ids: Sequence[int], others: Sequence[int]) -> int:
+    """How many tokens two replies begin with in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ids, others, strict=False)))
 
 
 def check(plain: Sequence[DraftBatch], lane: Sequence[DraftBatch], dtype: str) -> Divergence | None:

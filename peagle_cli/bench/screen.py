@@ -22,10 +22,9 @@ from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.recording.writer import Writer
 from peagle_cli.trace.events import Sampling
+from peagle_cli.tui.conversation import CANDIDATES_SHOWN
 
 COLUMNS, LINES = 120, 36
-CANDIDATES = 5
-"""As many as a chat asks for."""
 
 _REPLY_TOKENS = 300
 _PROMPT = "Write a Python function that merges two sorted lists, and explain how it works."
@@ -55,7 +54,7 @@ def measure_screen(engine: Engine, spec: EngineSpec, on_progress: OnProgress) ->
 def _record(engine: Engine, path: Path) -> None:
     """Record a reply, with all that is told of its steps on the screen."""
     lane = starting_lane(engine.info, None, None)
-    request = Request((Message("user", _PROMPT),), (lane,), Sampling(), _REPLY_TOKENS, CANDIDATES)
+    request = Request((Message("user", _PROMPT),), (lane,), Sampling(), _REPLY_TOKENS, CANDIDATES_SHOWN)
     writer = Writer(path, header_of(engine.info))
     writer.ask(request.messages, [lane.name], request.candidates)
     for event in engine.run(request):

@@ -56,12 +56,12 @@ _PROMPT = "Tell me how ships find their way at sea, and how they did in earlier 
 class CountingDriver(LenientDriver):
     """Notes when something was drawn, in seconds of the monotonic clock."""
 
-    drawn_s: list[float]
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self.drawn_s: list[float] = []
+        super().__init__(*arguments, **settings)
 
     def write(self, data: str) -> None:
         """Write to the terminal."""
-        if not hasattr(self, "drawn_s"):
-            self.drawn_s = []
         self.drawn_s.append(time.monotonic())
         super().write(data)
 
@@ -78,7 +78,7 @@ class Watch:
 
     async def playing(self, seconds: float) -> Playing:
         """Watch a screen that draws for so long."""
-        driver = self._app._driver
+        driver = self._app._driver  # which Textual has no public way to ask for
         assert isinstance(driver, CountingDriver)
         driver.drawn_s.clear()
         lags: list[float] = []

@@ -16,10 +16,9 @@ from peagle_cli.engine.protocol import Engine, EngineSpec, LaneSetting
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.trace.events import Message
 from peagle_cli.trace.rounds import Setting
+from peagle_cli.tui.conversation import CANDIDATES_SHOWN
 
 TURNS = 10
-CANDIDATES = 5
-"""As many as a chat asks for."""
 
 _QUESTION = "Tell me something more about ships, please."
 _TURN_TOKENS = 60
@@ -56,7 +55,7 @@ def with_candidates(engine: Engine, setting: Setting, on_progress: OnProgress) -
     prompt = (Message("user", _QUESTION),)
     lane = LaneSetting("candidates", *setting)
     for i in range(_REPEATS + 1):
-        (without, with_them) = (ask(engine, prompt, lane, _REPLY_TOKENS, count)[2] for count in (0, CANDIDATES))
+        (without, with_them) = (ask(engine, prompt, lane, _REPLY_TOKENS, count)[2] for count in (0, CANDIDATES_SHOWN))
         if i:  # the first is to warm up
             ratios.append(without / with_them)
     return Spread.of(ratios)

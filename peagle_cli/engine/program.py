@@ -82,7 +82,8 @@ class Program:
         assert self._process.stdout is not None, "a pipe"
         with self._process.stdout as stdout:
             for line in stdout:
-                self._lines.put(line)
+                if line.endswith(b"\n"):  # one that it died in the midst of says nothing
+                    self._lines.put(line)
         self._lines.put(None)
 
     def _gone(self) -> PeagleError:

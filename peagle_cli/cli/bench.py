@@ -16,6 +16,7 @@ from peagle_cli.cli.options import PROMPTS_HELP, Device, Drafters, Dtype, Model
 from peagle_cli.cli.streams import write
 from peagle_cli.engine.lanes import starting_lane
 from peagle_cli.engine.protocol import Engine, EngineInfo, EngineSpec
+from peagle_cli.errors import BadInputError
 from peagle_cli.trace.rounds import PLAIN
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from peagle_cli.bench.report import Report
     from peagle_cli.models.progress import OnProgress
     from peagle_cli.trace.rounds import Setting
+
+_TERMINALS = sys.platform != "win32"
+"""Whether there are pseudo-terminals to measure the screen on."""
 
 
 class Part(StrEnum):
@@ -56,10 +60,7 @@ def bench(
         Literal["table", "markdown", "json"],
         typer.Option(help="Tables and a plot, tables for a page, or one JSON object."),
     ] = "table",
-    save: Annotated[
-        typer.FileTextWrite | None,
-        typer.Option(metavar="FILE", lazy=False, help="Write the figures to this file, too, as JSON."),
-    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the figures to this file, too, as JSON.")] = None,
 ) -> None:
     """Measure how fast peagle is on this machine.
 
@@ -70,7 +71,11 @@ def bench(
     from peagle_cli.cli.bench_report import render
     from peagle_cli.engine.open import open_engine
 
-    parts: Sequence[Part] = part or tuple(Part)
+    if save:
+        _check_writable(save)
+    parts = part or [each for each in Part if each is not Part.SCREEN or _TERMINALS]
+    if Part.SCREEN in parts and not _TERMINALS:
+        raise BadInputError("The screen is measured on pseudo-terminals, which Windows has not.", "Leave it out.")
     spec = EngineSpec(model, tuple(drafter or ()), device, dtype)
     asked = _prompts(prompts, limit)
     with loading_shown() as on_progress:
@@ -79,8 +84,16 @@ def bench(
         if Part.START_UP in parts:
             measured = _with_start_up(measured, spec, on_progress)
     if save:
-        save.write(render(measured, "json"))
+        save.write_text(render(measured, "json"), encoding="utf-8")
     write(render(measured, output))
+
+
+def _check_writable(file: Path) -> None:
+    """Raise `BadInputError` now for a file that cannot be written in the end; what it holds stays until then."""
+    try:
+        file.open("ab").close()
+    except OSError as error:
+        raise BadInputError(f"{file} cannot be written: {error.strerror}.", "Choose another with --save.") from error
 
 
 def _prompts(file: Path | None, limit: int | None) -> list[str]:
@@ -130,7 +143,7 @@ def _measure(
             turns=tuple(steps.of_a_chat(engine, settings[-1], on_progress)),
             candidates=steps.with_candidates(engine, settings[-1], on_progress),
         )
-    if Part.SCREEN in parts and sys.platform != "win32":  # which has no pseudo-terminals
+    if Part.SCREEN in parts:
         from peagle_cli.bench.screen import measure_screen
 
         report = replace(report, screen=measure_screen(engine, spec, on_progress))

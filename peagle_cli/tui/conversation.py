@@ -169,14 +169,15 @@ class Conversation:
         self._turns: list[Message] = list(options.history)
 
     def engine_opened(self, info: EngineInfo) -> None:
-        """The engine is known; what was wanted before stays wanted.
+        """The engine is known; what was wanted of one before stays wanted.
 
         Raises `BadInputError` when the options ask for what this engine cannot do.
         """
+        first = self.wanted is None
         wanted = self.wanted or starting_lane(info, self.options.method, self.options.depth)
         check_lane(wanted, info)
         self.info, self.wanted = info, wanted
-        if self.options.auto and wanted.method != "none":
+        if first and self.options.auto and wanted.method != "none":
             self.toggle_auto()
 
     @property

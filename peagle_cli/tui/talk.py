@@ -5,7 +5,7 @@ Knows no Textual. The screen calls `take` with what the session reports and show
 
 from peagle_cli.engine.contest import Contest
 from peagle_cli.engine.lanes import why_shallow
-from peagle_cli.engine.protocol import Command, Message, Pause, Request, Resume, Step, Stop
+from peagle_cli.engine.protocol import Command, EngineInfo, Message, Pause, Request, Resume, Step, Stop
 from peagle_cli.engine.validate import check_steerable
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models.progress import Progress
@@ -58,8 +58,7 @@ class Talk:
                 self.conversation.engine_opened(info)
                 for note in info.notes:
                     self.transcript.add_note(note)
-                wanted = self.conversation.wanted
-                if wanted and self.conversation.options.depth is None and (why := why_shallow(info, wanted)):
+                if why := self._why_shallow(info):
                     self.transcript.add_note(why)
                 self._ask_waiting()
             case NotOpened(error=BadInputError() as error):
@@ -172,6 +171,13 @@ class Talk:
         self.transcript.begin_reply(request.sampling)
         self.paused = False
         self.session.run(request)
+
+    def _why_shallow(self, info: EngineInfo) -> str | None:
+        """Why drafts are shallower than published, where nobody chose how deep they are."""
+        conversation = self.conversation
+        if conversation.wanted is None or conversation.auto or conversation.options.depth is not None:
+            return None
+        return why_shallow(info, conversation.wanted)
 
     def _take_event(self, event: Event) -> None:
         reply = self.conversation.reply

@@ -56,6 +56,16 @@ def test_prompts_without_an_answer_are_no_turns() -> None:
         conversation.retry()
 
 
+def test_what_was_wanted_stays_wanted_of_an_engine_that_is_started_again() -> None:
+    conversation = opened(auto=True)
+    conversation.engine_opened(INFO)
+    assert conversation.auto
+    conversation.set_depth(2)
+    conversation.engine_opened(INFO)
+    assert not conversation.auto
+    assert conversation.wanted == LaneSetting(LANE, "peagle", 2)
+
+
 def test_starts_with_what_was_asked_for_or_what_the_engine_does_best() -> None:
     assert opened().wanted == LaneSetting(LANE, "peagle", 7)
     assert opened(method="eagle3").wanted == LaneSetting(LANE, "eagle3", 3)

@@ -1,4 +1,4 @@
-"""`peagle chat`: on a terminal the chat screen, in a pipe the answer to one prompt."""
+"""`peagle chat`: on a terminal the chat screen or a conversation that scrolls, in a pipe the answer to one prompt."""
 
 import sys
 from typing import Annotated, Literal

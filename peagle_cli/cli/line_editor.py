@@ -59,7 +59,8 @@ class LineEditor:
         _readline.set_auto_history(False)
         _readline.set_completer_delims("")
         _readline.set_completer(self._completion)
-        _readline.parse_and_bind("tab: complete")
+        editline = "libedit" in (_readline.__doc__ or "")  # as on macOS, with words of its own
+        _readline.parse_and_bind("bind ^I rl_complete" if editline else "tab: complete")
         _readline.parse_and_bind("set enable-bracketed-paste on")  # a newline in it sends nothing
         for index in range(len(self._history)):
             _readline.add_history(self._history[index])

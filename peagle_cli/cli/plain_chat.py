@@ -180,15 +180,15 @@ class _PlainChat:
                 self._take(on_progress)
                 if interruptions.count:
                     raise typer.Exit(EXIT_INTERRUPTED)
-        if info := self._talk.conversation.info:
+        if (info := self._talk.conversation.info) and self._talk.phase is not Phase.BROKEN:
             self._introduce(info)
+        self._show()  # the legend, and why there is no engine where it could not be started again
+        write("\n")
 
     def _introduce(self, info: EngineInfo) -> None:
         machine = info.machine
-        self._say(printable(f"{info.model} · {info.engine} on {machine.device}, {machine.precision}"))
+        self._say(f"{info.model} · {info.engine} on {machine.device}, {machine.precision}")
         self._say("/help lists the commands, Ctrl+D leaves.")
-        write("\n")
-        self._show()
         write("\n")
 
     def _follow(self) -> None:

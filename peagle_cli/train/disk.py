@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -17,16 +17,9 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: Mapping[st
 
     Raises `PeagleError` when the disk does not take it.
     """
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _in_one_piece(path) as part:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, part, dict(metadata or {}))
         part.chmod(0o644)  # safetensors keeps its files to their owner
-        _flush(part)
-        part.replace(path)
-    except (OSError, SafetensorError) as error:
-        _discard(part)
-        raise _disk_error(path, error) from error
 
 
 def save_text(text: str, path: Path) -> None:
@@ -36,13 +29,20 @@ def save_text(text: str, path: Path) -> None:
 
 def save_bytes(data: bytes, path: Path) -> None:
     """Write a file in one piece; raises as `save_tensors` does."""
+    with _in_one_piece(path) as part:
+        part.write_bytes(data)
+
+
+@contextlib.contextmanager
+def _in_one_piece(path: Path) -> Iterator[Path]:
+    """Where to write what is to stand at `path` when it is whole."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
+        yield part
         _flush(part)
         part.replace(path)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         _discard(part)
         raise _disk_error(path, error) from error
 

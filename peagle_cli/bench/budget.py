@@ -23,7 +23,7 @@ from peagle_cli.trace.rounds import Setting
 STEPS = 16
 
 _PRODUCTS = {"_weight_int4pack_mm_for_cpu", "_weight_int8pack_mm", "_linear_pointwise", "linear", "mm", "addmm"}
-_ATTENTION = {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu"}
+_ATTENTION = "scaled_dot_product"  # in the name of each of torch's kernels for it, on every device
 
 
 class _Operations(TorchDispatchMode):
@@ -46,7 +46,7 @@ class _Operations(TorchDispatchMode):
         return result
 
     def _kind(self, name: str, result: Any) -> str:
-        if name in _ATTENTION:
+        if _ATTENTION in name:
             return "attention"
         if name in _PRODUCTS:
             return "head" if result.shape[-1] == self._vocabulary else "matrices"

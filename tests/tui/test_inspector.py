@@ -38,7 +38,7 @@ async def pilot(recorded: Recorded, request: pytest.FixtureRequest) -> AsyncIter
 
 
 async def test_says_why_the_last_rejected_draft_was_rejected(pilot: Replaying) -> None:
-    assert "inspect" in words(pilot), "the footer names the key"
+    assert "inspect" in words(pilot), "the last line names the key"
     await pilot.press("i")
     await pilot.pause()
     seen = inspector(pilot).seen

@@ -1,4 +1,4 @@
-"""Keys of the user's own: what the table may say, and that screen, footer and help page heed it."""
+"""Keys of the user's own: what the table may say, and that screen, line of keys and help page heed it."""
 
 import math
 from typing import Any
@@ -56,7 +56,7 @@ def test_every_binding_can_be_given_another_key() -> None:
     assert {"app.theme", "chat.pause", "watch.pause", "prompt.send", "race.leave", "replay.play"} <= set(bindings())
 
 
-async def test_screen_footer_and_help_heed_them(recorded: Recorded) -> None:
+async def test_screen_line_of_keys_and_help_heed_them(recorded: Recorded) -> None:
     app = ReplayApp(load_to_show(recorded.path), 1.0, math.inf, None)
     app.set_keymap(keymap({"replay.play": "ctrl+g", "replay.help": ["f1", "question_mark"]}))
     async with app.run_test(size=(120, 40)) as pilot:

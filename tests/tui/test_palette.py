@@ -33,7 +33,7 @@ async def test_shows_keys_as_bound_finds_by_what_is_done_and_does_it() -> None:
         await opened(driver)
         line = next(line for line in driver.words().splitlines() if "/figures" in line)
         assert line.split()[:3] == ["/figures", "f12", "x"]
-        await driver.press(*"its keys".replace(" ", ""))
+        await driver.press(*"itskeys")
         await driver.until(lambda: driver.says("/help") and not driver.says("/figures"))
         await driver.press("enter")
         await driver.until(lambda: isinstance(driver.app.screen, HelpScreen))

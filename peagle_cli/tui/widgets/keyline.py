@@ -73,7 +73,7 @@ class KeyLine(Panel):
         gap = self.ink(" " * (room - _width(free)), "label")
         return [[*self._drawn(free, 0), gap, *self._drawn(pinned, room)]]
 
-    async def on_click(self, event: events.Click) -> None:
+    def on_click(self, event: events.Click) -> None:
         """Do what the key under the mouse does."""
         event.stop()
         active = next((active for place, active in self._places if event.x in place), None)

@@ -64,7 +64,7 @@ def _simulated_line(report: Report) -> str:
     machine = simulated.machine
     return (
         f"SIMULATED: tokens and acceptance are of this run; all times and speeds are those of {simulated.model} on "
-        f"{machine.device} ({machine.name}, {machine.threads} threads, {machine.precision}), "
+        f"{machine.device} ({machine.name}, {counted(machine.threads, 'thread')}, {machine.precision}), "
         f"profiled {simulated.created}"
     )
 

@@ -12,6 +12,7 @@ from peagle_cli.engine.protocol import EngineSpec
 from peagle_cli.errors import EXIT_RUNTIME, BadInputError
 from peagle_cli.text import json_document, printable
 from peagle_cli.trace.events import METHOD_NAMES
+from peagle_cli.wording import counted
 
 if TYPE_CHECKING:  # imports torch
     from peagle_cli.engine.diagnosis import Diagnosis, DrafterFinding, ModelFinding
@@ -71,7 +72,7 @@ def _lines(diagnosis: "Diagnosis") -> Iterator[tuple[str, str]]:
     yield "will run", f"{diagnosis.model.name}, decoding {' or '.join([METHOD_NAMES['none'], *methods])}"
     yield "", f"on {plan.device} ({plan.why_device})"
     yield "", f"in {plan.dtype} ({plan.why_dtype})"
-    yield "", f"with {plan.threads} threads ({plan.why_threads})"
+    yield "", f"with {counted(plan.threads, 'thread')} ({plan.why_threads})"
 
 
 def _served(outlook: "Outlook") -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from peagle_cli.trace.events import Machine
+from peagle_cli.wording import counted
 
 BY_POSITION = "accepted at position 1, 2, …"
 """The header of a column of `shares`."""
@@ -52,7 +53,7 @@ def machine_line(model: str, engine: str, machine: Machine, versions: Mapping[st
     """What ran, on what, and how: every report carries it."""
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (
-        f"{model} · {engine} on {machine.device} ({machine.name}, {machine.threads} threads), "
+        f"{model} · {engine} on {machine.device} ({machine.name}, {counted(machine.threads, 'thread')}), "
         f"{machine.precision} · {named}"
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from peagle_cli.trace.events import Event, Machine, Message, Method
+from peagle_cli.wording import counted
 
 SCHEMA = 1
 SUFFIX = ".peagle.jsonl"
@@ -40,7 +41,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag="header", tag_
     def about(self) -> str:
         """What was recorded, on what and when, in one line; not yet safe to show."""
         machine = self.machine
-        where = f"{machine.name} ({machine.device}, {machine.precision}, {machine.threads} threads)"
+        where = f"{machine.name} ({machine.device}, {machine.precision}, {counted(machine.threads, 'thread')})"
         when = f"{self.created.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
         return f"{self.model} · {self.engine} on {where} · recorded {when}"
 

@@ -11,7 +11,7 @@ from peagle_cli.recording.replies import RecordedReply, replies
 from peagle_cli.text import printable
 from peagle_cli.trace.events import METHOD_NAMES
 from peagle_cli.trace.metrics import Summary
-from peagle_cli.wording import NONE, number
+from peagle_cli.wording import NONE, counted, number
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#!|~&$@])")
 
@@ -33,7 +33,7 @@ def _head(header: Header) -> str:
         "model": header.model,
         "drafters": ", ".join(f"{METHOD_NAMES[method]} ({name})" for method, name in header.drafters.items()) or "none",
         "engine": header.engine,
-        "hardware": f"{machine.name}, {machine.device}, {machine.threads} threads",
+        "hardware": f"{machine.name}, {machine.device}, {counted(machine.threads, 'thread')}",
         "precision": machine.precision,
         "versions": ", ".join(f"{name} {version}" for name, version in header.versions.items()),
     }

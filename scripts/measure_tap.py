@@ -1,4 +1,4 @@
-"""Measure what the tap costs a vLLM server: nothing that can be seen, or `docs/vllm.md` is wrong.
+"""Measure what the tap costs a vLLM server; `docs/vllm.md` says what was found.
 
 Runs in vLLM's interpreter, which need not have peagle:
 
@@ -154,7 +154,7 @@ def _measure(llm: vllm.LLM, concurrency: int, rounds: int) -> str:
         own = statistics.median(steps[arm])
         share = own * len(steps[arm]) / rounds / untapped
         lines.append(
-            f"  {arm}: {own * 1e6:.0f} µs in the tap per step, {share:.2%} of it (median of {len(steps[arm])}); "
+            f"  {arm}: {own * 1e6:.0f} µs in the tap per step, {share:.2%} of that time (median of {len(steps[arm])}); "
             f"processor time {middle:+.2%} (quartiles {low:+.2%} to {high:+.2%})"
         )
     return "\n".join(lines)

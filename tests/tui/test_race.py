@@ -208,6 +208,24 @@ async def test_a_race_that_fails_asks_for_nothing_more(engine: TorchEngine, monk
     assert driver.app.return_value is None
 
 
+async def test_a_race_that_failed_can_be_run_again(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, asked = engine.run, list[Request]()
+
+    def refused_once(request: Request) -> Iterator[Event]:
+        asked.append(request)
+        if len(asked) == 1:
+            raise PeagleError("The GPU has too little memory for this model.", "Its log is elsewhere.")
+        return run(request)
+
+    monkeypatch.setattr(engine, "run", refused_once)
+    async with on_screen(engine, monkeypatch, (80, 24), prompts=PROMPTS[:1], max_tokens=300) as driver:
+        await driver.until(Stage.DONE)
+        assert "too little memory" in driver.shown()
+        await driver.pilot.press("n")
+        await driver.until(Stage.RACING)
+        assert "too little memory" not in driver.shown()
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_lane_verdict_and_advice_are_in_view(
     engine: TorchEngine, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]

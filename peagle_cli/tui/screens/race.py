@@ -217,6 +217,7 @@ class RaceScreen(Screen[LaneSetting | None]):
         if self._race is not None:
             self._race.cancel()
         self._error = error
+        self.refresh_bindings()
 
     def _play_on(self) -> None:
         assert self._replay is not None
@@ -236,7 +237,7 @@ class RaceScreen(Screen[LaneSetting | None]):
     def action_again(self) -> None:
         """Race again."""
         if self._session.phase is Phase.READY and self._session.engine and self._race:
-            self._replay = None
+            self._replay = self._error = None
             self._begin(self._session.engine.info)
 
     def action_adopt(self) -> None:

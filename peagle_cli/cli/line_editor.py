@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
+from peagle_cli.errors import BadInputError
 from peagle_cli.tui.history import PromptHistory
 
 try:
@@ -39,13 +40,16 @@ class LineEditor:
 
     def read(self, prompt: str, style: Callable[[str], str]) -> str:
         """The next line, without its newline; several lines where they are pasted. Raises `EOFError` at the end of the
-        input, and `KeyboardInterrupt`."""
-        if _readline is None:
-            line = input(prompt)
-        else:
+        input, `BadInputError` for what is not text, and `KeyboardInterrupt`."""
+        if _readline is not None:
             before, _, behind = style("\0").partition("\0")
             # readline counts cells, but not of what stands between these two
-            line = input(f"\x01{before}\x02{prompt}\x01{behind}\x02")
+            prompt = f"\x01{before}\x02{prompt}\x01{behind}\x02"
+        try:
+            line = input(prompt)
+            line.encode()  # some locales let pass what is none
+        except UnicodeError as error:
+            raise BadInputError("That is not UTF-8 text.", "Set the terminal to that encoding.") from error
         return line
 
     def remember(self, line: str) -> None:

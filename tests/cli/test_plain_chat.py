@@ -1,5 +1,6 @@
 """`peagle chat --plain` on a pseudo-terminal, without a prompt: a conversation line by line."""
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -62,6 +63,14 @@ def test_what_the_model_says_cannot_steer_the_terminal(chat: "pexpect.spawn[Any]
     chat.expect("› ")
     shown = _STYLE.sub("", reply)
     assert printable(shown) == shown
+
+
+def test_what_is_no_text_is_refused_and_the_chat_goes_on(chat: "pexpect.spawn[Any]") -> None:
+    os.write(chat.child_fd, b"caf\xe9\n")
+    chat.expect("not UTF-8")
+    chat.expect("› ")
+    chat.sendcontrol("d")
+    assert read_to_end(chat)[1] == 0
 
 
 def test_ctrl_c_twice_leaves(chat: "pexpect.spawn[Any]") -> None:

@@ -2,6 +2,7 @@
 what was found."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -125,10 +126,9 @@ def test_a_program_that_does_not_finish_loading_is_given_up(tmp_path: Path) -> N
 def test_a_program_that_breaks_is_left_out_and_the_others_go_on(
     tmp_path: Path, tiny_engine: TorchEngine, behaviour: str, reason: str
 ) -> None:
-    peer = started_peer(tmp_path, behaviour)
     prompts = ["One.", "Two.", "Three."]
-    (plain,), (broken,) = SpeedTest(tiny_engine, [PLAIN], [peer], prompts, 32, unheard).measure()
-    peer.close()
+    with closing(started_peer(tmp_path, behaviour)) as peer:
+        (plain,), (broken,) = SpeedTest(tiny_engine, [PLAIN], [peer], prompts, 32, unheard).measure()
     assert plain.program == "peagle" and plain.same_tokens == 32
     assert broken.name == "llama.cpp plain"
     assert reason in broken.reason
@@ -136,8 +136,7 @@ def test_a_program_that_breaks_is_left_out_and_the_others_go_on(
 
 @pytest.mark.usefixtures("own_logs")
 def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
-    peer = started_peer(tmp_path, "hang")
-    with pytest.raises(PeagleError, match="no answer within"):
+    with closing(started_peer(tmp_path, "hang")) as peer, pytest.raises(PeagleError, match="no answer within"):
         peer.reply([1], 4, limit_s=0.5)
 
 

@@ -15,7 +15,7 @@ def test_tells_figures_as_tables_and_saves_them(program: Program, tiny_options: 
     done = program.run("bench", *tiny_options, *SHORT, "--save", str(saved))
     assert done.returncode == 0, done.stderr
     report = msgspec.json.decode(saved.read_bytes(), type=Report)
-    assert [speed.name for speed in report.speeds] == ["peagle plain", "peagle EAGLE-3 1", "peagle P-EAGLE 1"]
+    assert [speed.name for speed in report.speeds] == ["peagle plain", "peagle P-EAGLE 1", "peagle EAGLE-3 1"]
     assert (report.prompts, report.tokens, report.inside, report.screen) == (1, 32, None, None)
     assert all(speed.name in done.stdout for speed in report.speeds)
 

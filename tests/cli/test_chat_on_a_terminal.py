@@ -18,7 +18,13 @@ def terminal(program: Program, *command: str) -> Iterator["pexpect.spawn[Any]"]:
     """A command on a terminal of 100 x 30."""
     environment = program.environment | {"TERM": "xterm-256color"}
     spawned = pexpect.spawn(
-        command[0], list(command[1:]), env=environment, dimensions=(30, 100), timeout=PATIENCE_S, encoding="utf-8"
+        command[0],
+        list(command[1:]),
+        env=environment,
+        dimensions=(30, 100),
+        timeout=PATIENCE_S,
+        encoding="utf-8",
+        codec_errors="replace",
     )
     try:
         yield spawned

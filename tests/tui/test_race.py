@@ -224,6 +224,8 @@ async def test_a_race_that_failed_can_be_run_again(engine: TorchEngine, monkeypa
         await driver.pilot.press("n")
         await driver.until(Stage.RACING)
         assert "too little memory" not in driver.shown()
+        await driver.pilot.press("escape")
+        await driver.until(Stage.DONE)
 
 
 @pytest.mark.parametrize("size", SIZES)

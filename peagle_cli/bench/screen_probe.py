@@ -102,12 +102,10 @@ class Watch:
         await asyncio.sleep(seconds)
         return 100 * (time.process_time() - cpu) / (time.monotonic() - begun)
 
-    async def until(self, holds: Callable[[], bool]) -> float:
-        """Seconds until it does."""
-        begun = time.monotonic()
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until it does."""
         while not holds():
             await asyncio.sleep(_ASLEEP_S)
-        return time.monotonic() - begun
 
 
 class ReplayProbe(ReplayApp):
@@ -136,8 +134,10 @@ class ReplayProbe(ReplayApp):
         await watch.until(lambda: screen.playback.survey.complete)  # it goes through all of it once, a little at a time
         sought = []
         for share in SEEKS:
+            begun = time.monotonic()
             screen.action_go_to(share)
-            sought.append(await watch.until(lambda: not screen.seeking))
+            await watch.until(lambda: not screen.seeking)
+            sought.append(time.monotonic() - begun)
             await asyncio.sleep(_SETTLE_S)
         screen.action_play()
         await asyncio.sleep(_SETTLE_S)

@@ -140,7 +140,7 @@ def _screen(screen: ScreenFigures) -> Iterator[Section]:
         ("", "figure"),
         [
             ("longest of several jumps", f"{replay.seek_s:.2f} s"),
-            ("all laid out anew", f"{replay.relayout_s:.2f} s"),
+            ("the part in view laid out anew", f"{replay.relayout_s:.2f} s"),
             ("memory of the process", f"{replay.memory_mb:.0f} MB"),
             ("idle, of a core: replay", f"{replay.idle_percent:.2f} %"),
             ("idle, of a core: chat", f"{chat.idle_percent:.2f} %"),

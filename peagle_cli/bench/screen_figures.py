@@ -16,8 +16,8 @@ class Playing(msgspec.Struct, frozen=True):
 class ReplayFigures(msgspec.Struct, frozen=True):
     """A session of `tokens` tokens, replayed at `tokens_per_s`: at its beginning, and behind nearly all of it.
 
-    `seek_s` is the longest of several jumps to and fro; `relayout_s` is how long it takes until the part in view is laid
-    out with other drafts, as after a change of width (the rest follows a little at a time). `memory_mb` is the most that
+    `seek_s` is the longest of several jumps to and fro; `relayout_s` is how long laying out the part in view with
+    other drafts takes, as after a change of width (the rest follows, a little at a time). `memory_mb` is the most that
     the process needed, `idle_percent` what it needs of a core once the replay has ended.
     """
 

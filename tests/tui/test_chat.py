@@ -5,7 +5,6 @@ import signal
 import threading
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -69,15 +68,12 @@ async def test_completes_commands_and_recalls_prompts() -> None:
 
 
 @pytest.mark.usefixtures("ready")
-async def test_helps_and_lists_everything_in_the_palette() -> None:
-    async with chat(size=(120, 100)) as driver:
+async def test_helps() -> None:
+    async with chat(size=(120, 160)) as driver:
         await driver.ready()
         await driver.press("f1")
         assert isinstance(driver.app.screen, HelpScreen)
-        assert driver.says("/depth N")
-        await driver.press("escape")
-        titles = [command.title for command in driver.app.get_system_commands(cast(Any, driver.screen))]
-        assert {"/depth 3", "/method eagle3", "/restart"} <= set(titles)
+        await driver.until(lambda: driver.says("/depth N"))
 
 
 @pytest.mark.usefixtures("ready")
@@ -192,7 +188,7 @@ async def test_a_killed_engine_leaves_a_usable_screen(
         await driver.until(lambda: driver.phase is Phase.BROKEN)
         reply = driver.screen._talk.conversation.reply
         assert reply is not None and reply.text and isinstance(reply.outcome, Failed)
-        assert driver.says("ctrl+r starts it again")
+        await driver.until(lambda: driver.says("^r starts it again"))
         assert driver.says("killed")
         await driver.press("ctrl+r")
         await driver.ready()

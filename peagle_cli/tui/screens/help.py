@@ -53,13 +53,13 @@ class HelpScreen(ModalScreen[bool]):
                 yield Static(_table((command.usage, command.help) for command in commands))
 
     def _keys(self) -> Iterator[tuple[str, str]]:
-        """What can be done by key, and all keys that do it."""
+        """What can be done by key, and all keys that do it. What has no words is an editing key, or said elsewhere."""
         keys: dict[str, list[str]] = {}
         words: dict[str, str] = {}
         for binding in applied(self._listed, self.app):
             keys.setdefault(binding.action, []).append(self.app.get_key_display(binding))
             words.setdefault(binding.action, binding.tooltip or binding.description)
-        return ((" ".join(dict.fromkeys(keys[action])), words[action]) for action in keys)
+        return ((" ".join(dict.fromkeys(keys[action])), words[action]) for action in keys if words[action])
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> Table:

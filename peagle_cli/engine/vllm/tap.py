@@ -290,7 +290,8 @@ class _Tapped:
             if self.asynchronous:
                 # Where a grammar makes the scheduler look at drafts, those it has ruled out come last, as padding.
                 drafted = drafted[: len(drafted) - (scheduled.num_invalid_spec_tokens or {}).get(request_id, 0)]
-                drafted = (*sampled[:accepted], *drafted[accepted:])
+                # What stands for the others at times need not be what was verified.
+                drafted = (*sampled[:accepted], *(UNKNOWN_ID for _ in drafted[accepted:]))
             work.append(
                 wire.Work(
                     request=request_id,

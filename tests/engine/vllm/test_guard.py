@@ -46,12 +46,12 @@ def started(log: Path) -> list[int]:
 
 def gone(pid: int) -> bool:
     """Whether a process has ended, zombies included."""
+    status = Path(f"/proc/{pid}/stat")
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        return status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):  # also where it goes while it is read
         return True
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def all_gone(pids: list[int]) -> bool:

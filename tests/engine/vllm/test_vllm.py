@@ -128,13 +128,9 @@ def _agree(replies: list[list[Event]], theirs: list[list[Event]]) -> None:
         assert found is None or found.verdict == "rounding tie", found
     alike = [i for i in range(len(replies)) if said(replies[i]) == said(theirs[i])]
     assert alike, "rounding does not part all replies"
-    ours_length = _acceptance_length([replies[i] for i in alike])
-    assert ours_length == pytest.approx(_acceptance_length([theirs[i] for i in alike]), rel=0.02)
-
-
-def _acceptance_length(replies: list[list[Event]]) -> float:
-    counts = counted(replies, DEPTH)
-    return 1 + counts.accepted_tokens / counts.drafts
+    # The same tokens, so the acceptance lengths differ as the steps do. In so few, one may go the other way at a tie.
+    ours_steps, their_steps = (counted([r[i] for i in alike], DEPTH).drafts for r in (replies, theirs))
+    assert ours_steps == pytest.approx(their_steps, rel=0.02, abs=1)
 
 
 def test_depth_changes_at_the_next_step(opened: Opened) -> None:

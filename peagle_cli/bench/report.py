@@ -36,20 +36,12 @@ class Step(msgspec.Struct, frozen=True):
     rest_s: float
 
 
-class Speed(msgspec.Struct, frozen=True):
-    """A program's tokens per second on the prompts, from the request to the last token, and its ratio to plain decoding
-    by peagle, prompt by prompt. `same_tokens` is how many tokens a reply has in common with that plain decoding,
-    before the first that is another; the median. `step` is known of peagle alone."""
+class Contender(msgspec.Struct, frozen=True):
+    """A program, and how it drafts: "none" for plain decoding."""
 
     program: str
-    version: str
-    precision: str
     method: Method
     depth: int
-    tokens_per_second: Spread
-    over_plain: Spread
-    same_tokens: float
-    step: Step | None = None
 
     @property
     def name(self) -> str:
@@ -57,18 +49,23 @@ class Speed(msgspec.Struct, frozen=True):
         return f"{self.program} {name_of((self.method, self.depth))}"
 
 
-class Absent(msgspec.Struct, frozen=True):
-    """A program that was to be measured and was not: it is not installed, or broke. `reason` says which, and how."""
+class Speed(Contender, frozen=True):
+    """A program's tokens per second on the prompts, from the request to the last token, and its ratio to plain decoding
+    by peagle, prompt by prompt. `same_tokens` is how many tokens a reply has in common with that plain decoding,
+    before the first that is another; the median. `step` is known of peagle alone."""
 
-    program: str
-    method: Method
-    depth: int
+    version: str
+    precision: str
+    tokens_per_second: Spread
+    over_plain: Spread
+    same_tokens: float
+    step: Step | None = None
+
+
+class Absent(Contender, frozen=True):
+    """One that was to be measured and was not: it is not installed, or broke. `reason` says which, and how."""
+
     reason: str
-
-    @property
-    def name(self) -> str:
-        """As for `Speed`."""
-        return f"{self.program} {name_of((self.method, self.depth))}"
 
 
 class Pass(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ program that breaks is left out from then on, and the others go on.
 """
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -52,18 +53,18 @@ def ask(
 
 
 class Ours:
-    """The engine with one setting."""
+    """The engine with one setting. `serial` numbers the replies of all settings: a lane's name that came back would
+    find the cache of the reply before, and spare itself the prompt."""
 
-    def __init__(self, engine: Engine, setting: Setting) -> None:
+    def __init__(self, engine: Engine, setting: Setting, serial: Iterator[int]) -> None:
         self.setting = setting
         self._engine = engine
+        self._serial = serial
         self._steps: list[Step] = []
-        self._replies = 0
 
     def reply(self, prompt: str, tokens: int) -> Reply:
         """Answer, with no cache of an earlier reply."""
-        self._replies += 1
-        lane = LaneSetting(f"bench {self._replies}", *self.setting)
+        lane = LaneSetting(f"bench {next(self._serial)}", *self.setting)
         _, batches, seconds = ask(self._engine, (Message("user", prompt),), lane, tokens)
         steps = batches[1:]
         if steps and tokens > WARM_UP_TOKENS:
@@ -103,7 +104,8 @@ class SpeedTest:
         on_progress: OnProgress,
     ) -> None:
         self._engine = engine
-        self._ours = [Ours(engine, setting) for setting in settings]
+        serial = itertools.count(1)
+        self._ours = [Ours(engine, setting, serial) for setting in settings]
         self._peers = peers
         self._prompts = prompts
         self._tokens = tokens
@@ -131,7 +133,7 @@ class SpeedTest:
         return tuple(self._speed(runner, plain) for runner in runners if not runner.broken), tuple(broken)
 
     def _runners(self) -> list[_Runner]:
-        ids = [self._ids(prompt) for prompt in self._prompts]
+        ids = [self._ids(prompt) for prompt in self._prompts] if self._peers else []
         return [
             *(_Runner(ours, partial(_by_prompt, ours.reply, self._prompts)) for ours in self._ours),
             *(_Runner(peer, partial(_by_prompt, peer.reply, ids)) for peer in self._peers),

@@ -2,6 +2,7 @@
 what was found."""
 
 import sys
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from peagle_cli.bench.peers import Lane, Order, Peer, start
 from peagle_cli.bench.report import Absent, Report, Speed, Spread
 from peagle_cli.bench.speed import SpeedTest, started
 from peagle_cli.cli.bench_report import render
-from peagle_cli.engine.protocol import EngineSpec
+from peagle_cli.engine.protocol import EngineSpec, Request
 from peagle_cli.engine.torch.engine import TorchEngine
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import unheard
+from peagle_cli.trace.events import Event, Started
 from peagle_cli.trace.rounds import PLAIN
+from tests.tui.driving import Lent
 
 PYTHONS = [Path(sys.executable)]
 
@@ -88,6 +91,23 @@ def test_ours_and_others_are_measured_prompt_by_prompt(tiny_engine: TorchEngine,
     assert plain.step and plain.step.accepted_length == 1 and plain.step.draft_s < plain.step.verify_s
     assert peagle.step and 1 <= peagle.step.accepted_length <= 4 and peagle.step.draft_s > 0
     assert other.precision == "bfloat16" and other.tokens_per_second.median > 0
+
+
+def test_no_reply_finds_the_cache_of_another(tiny_engine: TorchEngine) -> None:
+    heard: list[Started] = []
+
+    class Overheard(Lent):
+        """Keeps how replies started."""
+
+        def run(self, request: Request) -> Generator[Event]:
+            for event in super().run(request):
+                if isinstance(event, Started):
+                    heard.append(event)
+                yield event
+
+    SpeedTest(Overheard(tiny_engine), [PLAIN, ("peagle", 2)], [], ["One.", "Two."], 4, unheard).measure()
+    assert len(heard) == 2 * (1 + 2), "a warm-up and two prompts each"
+    assert not any(started.reused for started in heard)
 
 
 def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
@@ -166,7 +186,7 @@ def test_a_chats_last_turn_processes_only_what_is_new(tiny_engine: TorchEngine) 
 
 def test_the_report_is_told_as_tables(tiny_engine: TorchEngine) -> None:
     info = tiny_engine.info
-    speed = Speed("peagle", "1.0", "float32", "peagle", 3, Spread.of([10, 20, 30]), Spread.of([1.5]), 32)
+    speed = Speed("peagle", "peagle", 3, "1.0", "float32", Spread.of([10, 20, 30]), Spread.of([1.5]), 32)
     absent = Absent("vLLM", "none", 0, "was killed by SIGILL.")
     report = Report("", "Tiny", info.machine, {}, 3, 32, (speed,), (absent,), candidates=Spread.of([0.98]))
     page = render(report, "markdown")

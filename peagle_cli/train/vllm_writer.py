@@ -38,7 +38,11 @@ class VllmWriter:
         }
         command = [str(installation.python), "-P", vllm_child.__file__, msgspec.json.encode(parameters).decode()]
         self._program = Program("vLLM", command, _environment(installation))
-        self._hear()
+        try:
+            self._hear()
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, orders: Sequence[Order]) -> Iterator[tuple[int, list[int]]]:
         """As `Writer.write` says. Raises `PeagleError` when vLLM breaks off."""

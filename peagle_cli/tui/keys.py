@@ -7,6 +7,7 @@ screen, of one widget or of the application cannot share a key.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -61,8 +62,13 @@ def applied(listed: Iterable[BindingType], app: App[Any]) -> list[Binding]:
 
 def key_of(app: App[Any], name: str) -> str:
     """How the first key of the binding with the id `name` is called on `app`'s screens: "esc", "^r", "f5"."""
-    _, binding = bindings()[name]
-    return app.get_key_display(applied([binding], app)[0])
+    return app.get_key_display(applied([_binding(name)], app)[0])
+
+
+@cache
+def _binding(name: str) -> Binding:
+    """Looked up once: the status line asks for its keys at every frame."""
+    return bindings()[name][1]
 
 
 def keys_by_action(listed: Iterable[BindingType], app: App[Any]) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from peagle_cli.tui.commands import GROUPS
-from peagle_cli.tui.keys import applied, key_of
+from peagle_cli.tui.keys import applied, key_of, keys_by_action, plain
 
 _ABOUT = (
     "A drafter proposes the next tokens, and the model checks them all in one step. What it agrees with is kept, and "
@@ -54,12 +54,11 @@ class HelpScreen(ModalScreen[bool]):
 
     def _keys(self) -> Iterator[tuple[str, str]]:
         """What can be done by key, and all keys that do it. What has no words is an editing key, or said elsewhere."""
-        keys: dict[str, list[str]] = {}
         words: dict[str, str] = {}
         for binding in applied(self._listed, self.app):
-            keys.setdefault(binding.action, []).append(self.app.get_key_display(binding))
-            words.setdefault(binding.action, binding.tooltip or binding.description)
-        return ((" ".join(dict.fromkeys(keys[action])), words[action]) for action in keys if words[action])
+            words.setdefault(plain(binding.action), binding.tooltip or binding.description)
+        keys = keys_by_action(self._listed, self.app)
+        return ((" ".join(keys[action]), words[action]) for action in keys if words[action])
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> Table:

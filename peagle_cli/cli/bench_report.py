@@ -21,7 +21,7 @@ def render(report: Report, output: Literal["table", "markdown", "json"]) -> str:
     if output == "markdown":
         return printable("\n\n".join(["# peagle bench", head, *map(as_markdown, _sections(report))])) + "\n"
     parts = [head, *map(as_text, _sections(report))]
-    if report.inside:
+    if report.inside and report.inside.passes:  # none fits a model with hardly any context
         parts.append(_plot_of_passes(report.inside))
     return printable("\n\n".join(parts)) + "\n"
 

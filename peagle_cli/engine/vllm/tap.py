@@ -290,7 +290,7 @@ class _Tapped:
             if self.asynchronous:
                 # Where a grammar makes the scheduler look at drafts, those it has ruled out come last, as padding.
                 drafted = drafted[: len(drafted) - (scheduled.num_invalid_spec_tokens or {}).get(request_id, 0)]
-                # What stands for the others at times need not be what was verified.
+                # At times vLLM 0.32 has ids for the others, too; that they are those that were verified is not known.
                 drafted = (*sampled[:accepted], *(UNKNOWN_ID for _ in drafted[accepted:]))
             work.append(
                 wire.Work(

@@ -49,19 +49,22 @@ def data(
     from peagle_cli.models.store import target_folder
     from peagle_cli.models.tokenizer import Tokenizer
     from peagle_cli.prompts import first_turns
+    from peagle_cli.train.disk import held, make_folder
     from peagle_cli.train.self_distillation import resume, write_data
     from peagle_cli.train.writers import open_writer
 
     given = first_turns(prompts) if prompts else []
-    resume(out)  # a file that cannot be gone on with is refused before anything is loaded
-    with loading_shown() as on_progress:
-        folder = target_folder(model, on_progress)
-        on_progress(Progress("Opening the writer"))
-        writer = open_writer(folder)
-    with contextlib.closing(writer), writing_shown(writer.name, tokens) as show:
-        amount = write_data(
-            out, Tokenizer.load(folder), writer, given, tokens, answer_tokens, lambda now: show(now.answer_tokens)
-        )
+    make_folder(out.parent)
+    with held(out):
+        resume(out)  # a file that cannot be gone on with is refused before anything is loaded
+        with loading_shown() as on_progress:
+            folder = target_folder(model, on_progress)
+            on_progress(Progress("Opening the writer"))
+            writer = open_writer(folder)
+        with contextlib.closing(writer), writing_shown(writer.name, tokens) as show:
+            amount = write_data(
+                out, Tokenizer.load(folder), writer, given, tokens, answer_tokens, lambda now: show(now.answer_tokens)
+            )
     typer.echo(f"{amount.conversations} conversations with {amount.answer_tokens} answer tokens: {printable(str(out))}")
 
 
@@ -135,6 +138,7 @@ def run(
     from peagle_cli.cli.training_view import shown
     from peagle_cli.engine.torch import hardware
     from peagle_cli.models.store import target_folder
+    from peagle_cli.train.disk import held, make_folder
     from peagle_cli.train.log import read_log
     from peagle_cli.train.trainer import open_run
 
@@ -157,7 +161,8 @@ def run(
     check_embedded(model, _TRAIN_ELSEWHERE)
     with loading_shown() as on_progress:
         folder = target_folder(model, on_progress)
-    with shown(read_log(out / "log.jsonl")) as listener:
+    make_folder(out)
+    with held(out), shown(read_log(out / "log.jsonl")) as listener:
         chosen = hardware.choose_device(device)
         open_run(out, settings, folder, data, validation, states or out / "states", start, chosen, listener).go()
     typer.echo(printable(f"The drafter is in {out / 'drafter'}."))

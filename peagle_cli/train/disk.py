@@ -1,6 +1,7 @@
-"""Writing files that are whole or absent, whatever happens meanwhile."""
+"""Writing files that are whole or absent, whatever happens meanwhile, and by one process at a time."""
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from peagle_cli.errors import PeagleError
+from peagle_cli.errors import BadInputError, PeagleError
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: Mapping[str, str] | None = None) -> None:
@@ -33,12 +34,59 @@ def save_bytes(data: bytes, path: Path) -> None:
         part.write_bytes(data)
 
 
+def make_folder(path: Path) -> None:
+    """Make `path` a folder if there is none. Raises `BadInputError` for a file, `PeagleError` if it cannot be made."""
+    if path.exists() and not path.is_dir():
+        raise BadInputError(f"{path} is a file.", "Name a folder, or one that is to be made.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _disk_error(path, error) from error
+
+
+@contextlib.contextmanager
+def held(place: Path) -> Iterator[None]:
+    """Keep `place`, a folder or a file (made where there is none), to this process. The system lets go of it even after
+    a kill.
+
+    Raises `BadInputError` where another process holds it, `PeagleError` for a file that can't be made.
+    """
+    try:
+        if not place.is_dir():
+            place.touch()
+    except OSError as error:
+        raise _disk_error(place, error) from error
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_locked(place, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise BadInputError(
+                f"Another peagle is writing {place}.", "Wait for its end, or choose another place with --out."
+            ) from error
+        yield
+
+
+def in_turn(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """Wait until no other process has its turn at `folder`, which exists, and take it."""
+    return _locked(folder, fcntl.LOCK_EX)
+
+
+@contextlib.contextmanager
+def _locked(place: Path, how: int) -> Iterator[None]:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
 def _in_one_piece(path: Path) -> Iterator[Path]:
     """Where to write what is to stand at `path` when it is whole."""
     part = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         yield part
         _flush(part)
         part.replace(path)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from peagle_cli.engine.torch.target import Target
 from peagle_cli.train.conversations import Conversation
-from peagle_cli.train.disk import save_tensors
+from peagle_cli.train.disk import in_turn, make_folder, save_tensors
 
 SHARD = 128
 """Conversations per shard: some 100 MB for a small target, half a minute of computing."""
@@ -59,9 +59,15 @@ class StateCache:
         path = self._folder / f"states-{start // SHARD:05d}.safetensors"
         made_from = self._fingerprint(conversations)
         states = _read(path, made_from)
-        if states is None:
-            states = torch.cat([self._compute(conversation) for conversation in conversations])
-            save_tensors({"states": states}, path, {"made_from": made_from})
+        if states is not None:
+            return states
+        make_folder(self._folder)
+        with in_turn(self._folder):
+            # Runs on the same data share their states: another one may have computed these meanwhile.
+            states = _read(path, made_from)
+            if states is None:
+                states = torch.cat([self._compute(conversation) for conversation in conversations])
+                save_tensors({"states": states}, path, {"made_from": made_from})
         return states
 
     def _compute(self, conversation: Conversation) -> Tensor:

@@ -14,6 +14,7 @@ from peagle_cli.models.tokenizer import Tokenizer
 from peagle_cli.train import checkpoint
 from peagle_cli.train.anchors import point_at_anchors
 from peagle_cli.train.conversations import Conversation, frequent_tokens, read_conversations
+from peagle_cli.train.disk import make_folder
 from peagle_cli.train.facts import Facts, save_facts
 from peagle_cli.train.loop import Data, Listener, Run
 from peagle_cli.train.model import Shape, TargetHead, TrainableDrafter
@@ -47,8 +48,7 @@ def open_run(
     Raises `BadInputError` for what cannot be used.
     """
     for place in (folder, states):
-        if place.exists() and not place.is_dir():
-            raise BadInputError(f"{place} is a file.", "Name a folder, or one that is to be made.")
+        make_folder(place)
     config = LlamaConfig.read(target_folder)
     training, held_out = _conversations(data, validation, config, settings)
     target = Target.load(target_folder, device, torch.bfloat16, context=max(settings.max_length, SNAPSHOT_CONTEXT))

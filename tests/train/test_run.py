@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from peagle_cli.recording.recording import Recording
 from peagle_cli.text import json_document
 from peagle_cli.trace.events import Finished, Sampling
 from peagle_cli.train import loop
-from peagle_cli.train.disk import save_tensors
+from peagle_cli.train.disk import held, in_turn, save_tensors
 from peagle_cli.train.log import StepRecord, ValidationRecord, read_log
 from peagle_cli.train.loop import Run
 from peagle_cli.train.settings import End, Settings
@@ -190,6 +191,37 @@ def test_a_killed_process_goes_on(target_folder: Path, data_file: Path, states: 
     assert run.position.step > 0
     run.go()
     assert weights(tmp_path / "run")
+
+
+def test_a_run_and_a_data_file_are_written_by_one_process_at_a_time(
+    target_folder: Path, data_file: Path, tmp_path: Path
+) -> None:
+    model = ["--model", str(target_folder)]
+    for what in ("run", "data.jsonl"):
+        place = tmp_path / what
+        arguments = ["data"] if place.suffix else ["run", "--method", "eagle3", "--data", str(data_file)]
+        place.touch() if place.suffix else place.mkdir()
+        before = place.stat()
+        with held(place):
+            result = CliRunner().invoke(train, [*arguments, "--out", str(place), *model])
+        assert isinstance(result.exception, BadInputError)
+        assert "Another peagle is writing" in str(result.exception)
+        assert place.stat() == before
+
+
+def test_runs_on_the_same_data_wait_for_each_others_states(opened: Any, states: Path, tmp_path: Path) -> None:
+    opened("run")
+    shard = next((states / "training").iterdir())
+    kept = shard.read_bytes()
+    shard.unlink()
+    with ThreadPoolExecutor() as pool, in_turn(shard.parent):  # the pool waits for its thread last
+        waiting = pool.submit(opened, "other")
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=2)
+        shard.write_bytes(kept)
+        written = shard.stat()
+    waiting.result()
+    assert shard.stat().st_mtime_ns == written.st_mtime_ns
 
 
 @contextmanager

@@ -1,6 +1,8 @@
-"""The servers that tests share: one with P-EAGLE, and, for those that need another, one with EAGLE-3."""
+"""vLLM, where there is one, and the servers that tests share: one with P-EAGLE, and, for those that need another, one
+with EAGLE-3."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -29,18 +31,31 @@ class Opened:
         self.said = said
 
 
+@contextmanager
+def opening(*flags: str) -> Iterator[Opened]:
+    """Servers with such flags, of which the first runs."""
+    said: list[Progress] = []
+    servers = OwnServers(EngineSpec(engine="vllm", dtype="bfloat16", flags=flags))
+    try:
+        servers.open(said.append)
+        yield Opened(servers, said)
+    finally:
+        servers.close()
+
+
 @pytest.fixture(scope="session")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For tests that need vLLM, whose logs are not the user's; without it they are skipped."""
     try:
         installation.find()
     except BadInputError as error:
         pytest.skip(f"without vLLM: {error.message}")
-    said: list[Progress] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PEAGLE_LOG_DIR", str(tmp_path_factory.mktemp("logs")))
-        servers = OwnServers(EngineSpec(engine="vllm", dtype="bfloat16", flags=FLAGS))
-        try:
-            servers.open(said.append)
-            yield Opened(servers, said)
-        finally:
-            servers.close()
+        yield
+
+
+@pytest.fixture(scope="session")
+def opened(vllm: None) -> Iterator[Opened]:
+    with opening(*FLAGS) as opened:
+        yield opened

@@ -7,34 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from peagle_cli.engine.protocol import EngineSpec, LaneSetting, Message, Request, SetDepth
-from peagle_cli.engine.vllm import installation
+from peagle_cli.engine.protocol import LaneSetting, Message, Request, SetDepth
 from peagle_cli.engine.vllm.client import VllmEngine
 from peagle_cli.engine.vllm.link import Told
 from peagle_cli.engine.vllm.own import OwnServers
 from peagle_cli.errors import BadInputError
-from peagle_cli.models.progress import unheard
 from peagle_cli.trace.events import UNKNOWN_ID, DraftBatch, Finished, Sampling
+from tests.engine.vllm.conftest import opening
 from tests.engine.vllm.counting import BREAKS_OFF, STRUCTURED, ask_at_once, counted, counted_of, heard, settled
 
 DEPTH = 7
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServers]:
-    try:
-        installation.find()
-    except BadInputError as error:
-        pytest.skip(f"without vLLM: {error.message}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PEAGLE_LOG_DIR", str(tmp_path_factory.mktemp("logs")))
-        flags = ("--max-model-len", "1024", "--async-scheduling")
-        servers = OwnServers(EngineSpec(engine="vllm", dtype="bfloat16", flags=flags))
-        try:
-            servers.open(unheard)
-            yield servers
-        finally:
-            servers.close()
+def servers(vllm: None) -> Iterator[OwnServers]:
+    with opening("--max-model-len", "1024", "--async-scheduling") as opened:
+        yield opened.servers
 
 
 def test_a_reply_tells_what_was_accepted_and_that_the_rest_is_unknown(servers: OwnServers) -> None:

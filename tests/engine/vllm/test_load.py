@@ -7,16 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
 from peagle_cli.engine.protocol import EngineSpec
-from peagle_cli.engine.vllm import installation
 from peagle_cli.engine.vllm.choice import choose
 from peagle_cli.engine.vllm.load import Crowd, Load, measure
 from peagle_cli.engine.vllm.server import Server
-from peagle_cli.errors import BadInputError, PeagleError
+from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import unheard
 from peagle_cli.trace.events import Sampling
 
@@ -84,14 +82,9 @@ def test_a_window_has_enough_replies_for_its_load() -> None:
     assert (load.replies(1), load.replies(8)) == (3, 16)
 
 
-def test_a_real_server_under_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default_target: Path) -> None:
-    try:
-        installation.find()
-    except BadInputError as error:
-        pytest.skip(f"without vLLM: {error.message}")
-    monkeypatch.setenv("PEAGLE_LOG_DIR", str(tmp_path))
+def test_a_real_server_under_load(vllm: None) -> None:
     spec = EngineSpec(engine="vllm", dtype="bfloat16", flags=("--max-model-len", "1024"))
-    load = Load((("peagle", 2),), (1, 2), ("Name a river.", "Count to ten."), 2, Sampling(), 12)
+    load = Load((("peagle", 2),), (1, 2), ("Name a river.", "Count to ten."), 2, Sampling(), 6)
     report = measure(choose(spec, unheard), spec, load, unheard)
     assert [(point.name, point.concurrency, point.windows) for point in report.points] == [
         ("P-EAGLE 2", 1, 2),

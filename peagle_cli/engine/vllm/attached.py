@@ -84,8 +84,9 @@ class AttachedServer:
         hello = self._link.hello if self._link else None
         if request.sampling.temperature > 0 and hello and not hello.samples:
             raise BadInputError(
-                "On a CPU this vLLM samples from the wrong distribution (vLLM issue 55005).",
-                f"Use temperature 0, or start it with --worker-extension-cls {wire.EXTENSION}, which mends it.",
+                "On a CPU this vLLM samples from the wrong distribution beside drafts (vLLM issue 55005), and ends where a "
+                "request with a seed has a long prompt.",
+                f"Use temperature 0, or start it with --worker-extension-cls {wire.EXTENSION}, which mends both.",
             )
         for lane in request.lanes:
             if not self._info.steerable and (lane.method != self._method or lane.depth != self._backend.depth):

@@ -36,7 +36,7 @@ def hello(config: Any, *, steers: bool) -> wire.Hello:
         ranks=config.parallel_config.data_parallel_size,
         steers=steers,
         times_drafts=extended and steers and speculation is not None and not config.use_v2_model_runner,
-        samples=extended or speculation is None or not current_platform.is_cpu(),
+        samples=extended or not current_platform.is_cpu(),
         notes=tuple(_notes(config, drafter, dtype)),
     )
 

@@ -85,7 +85,7 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     `method` is vLLM's name of the drafting method, None without speculation; `parallel` says that one pass drafts all
     tokens. `depth` is the number of speculative tokens that the server was started with. `steers` says whether orders
     are obeyed; `times_drafts` whether drafting is timed apart; `samples` whether replies at a temperature above 0 have
-    the target's distribution. `notes` are sentences on what else a user should know.
+    the target's distribution, with a seed or without. `notes` are sentences on what else a user should know.
     """
 
     protocol: int

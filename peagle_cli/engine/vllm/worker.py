@@ -1,4 +1,5 @@
-"""What peagle adds to vLLM's workers, the processes that run the model: the time that drafting takes, and a repair.
+"""What peagle adds to vLLM's workers, the processes that run the model: the time that drafting takes, and two
+repairs.
 
 Named to a server by `--worker-extension-cls peagle_cli.engine.vllm.worker.Extension`; to be imported is all it needs.
 """
@@ -84,5 +85,32 @@ def _mend_cpu_sampling() -> None:
         rejection_sampler.expand_batch_to_tokens = expand_batch_to_tokens
 
 
+def _mend_cpu_seeds() -> None:
+    """For a prompt in parts vLLM samples behind each, throws that away, and turns a seeded request's generator back by
+    its offset; a CPU's has none, and the server ends. The replacement puts its state back as it was before."""
+    if not current_platform.is_cpu():
+        return
+    sample, keep_books = GPUModelRunner._sample, GPUModelRunner._bookkeeping_sync
+
+    def sampled(self: Any, *args: Any, **kwargs: Any) -> Any:
+        discarded = self.discard_request_mask.np[: self.input_batch.num_reqs]
+        generators = [generator for i, generator in self.input_batch.generators.items() if discarded[i]]
+        states = [generator.get_state() for generator in generators]
+        output = sample(self, *args, **kwargs)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+        return output
+
+    def books_kept(self: Any, *args: Any, **kwargs: Any) -> Any:
+        generators, self.input_batch.generators = self.input_batch.generators, {}  # which nothing else in there needs
+        try:
+            return keep_books(self, *args, **kwargs)
+        finally:
+            self.input_batch.generators = generators
+
+    GPUModelRunner._sample, GPUModelRunner._bookkeeping_sync = sampled, books_kept
+
+
 _time_drafts()
 _mend_cpu_sampling()
+_mend_cpu_seeds()

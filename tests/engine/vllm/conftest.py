@@ -14,12 +14,12 @@ from peagle_cli.errors import BadInputError
 from peagle_cli.models.progress import Progress
 
 FLAGS = (
-    *("--max-model-len", "2048", "--max-num-seqs", "16", "--max-num-batched-tokens", "256"),
-    *("--block-size", "128", "--num-gpu-blocks-override", "17"),
+    *("--max-model-len", "1024", "--max-num-seqs", "16", "--max-num-batched-tokens", "256"),
+    *("--block-size", "128", "--num-gpu-blocks-override", "9"),
     *("--per-request-spec-decode-metrics", "detailed"),
 )
-"""Prompts of more than 256 tokens are processed in parts, and a dozen requests do not have room for their context:
-some are preempted."""
+"""Prompts of more than 256 tokens are processed in parts. There is room for eight blocks of 128 tokens: of requests that
+grow beyond one each, some are preempted."""
 
 
 class Opened:

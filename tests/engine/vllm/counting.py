@@ -21,7 +21,7 @@ STRUCTURED: dict[str, Any] = {"response_format": {"type": "json_schema", "json_s
 BREAKS_OFF: dict[str, Any] = {}
 
 Asked = tuple[str, int, dict[str, Any]]
-CROWD: list[Asked] = [("Tell me about the sea. " * 13, 70, {}) for _ in range(12)]
+CROWD: list[Asked] = [("Tell me about the sea. " * 13, 30, {}) for _ in range(5)]
 """Prompts that fill most of a block of 128 tokens, and replies that need another."""
 
 

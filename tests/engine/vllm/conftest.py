@@ -18,8 +18,8 @@ FLAGS = (
     *("--block-size", "128", "--num-gpu-blocks-override", "9"),
     *("--per-request-spec-decode-metrics", "detailed"),
 )
-"""Prompts of more than 256 tokens are processed in parts. There is room for eight blocks of 128 tokens: of requests that
-grow beyond one each, some are preempted."""
+"""Prompts of more than 256 tokens are processed in parts. There is room for eight blocks of 128 tokens: of requests
+that grow beyond one each, some are preempted."""
 
 
 class Opened:

@@ -211,8 +211,8 @@ def test_sampling_with_a_seed_has_the_targets_distribution(opened: Opened) -> No
 
 
 def test_the_tap_counts_what_the_server_counts_whatever_happens(opened: Opened) -> None:
-    """Preempted requests, stop strings, structured output, a request that is broken off, and beside them the chat, which
-    comes last and is the first to be preempted: its words stay its own."""
+    """Preempted requests, stop strings, structured output, a request that is broken off, and beside them the chat,
+    which comes last and is the first to be preempted: its words stay its own."""
     backend = opened.servers.backend("peagle")
     assert backend.link is not None
     inbox: SimpleQueue[Any] = SimpleQueue()

@@ -84,8 +84,8 @@ class AttachedServer:
         hello = self._link.hello if self._link else None
         if request.sampling.temperature > 0 and hello and not hello.samples:
             raise BadInputError(
-                "On a CPU this vLLM samples from the wrong distribution beside drafts (vLLM issue 55005), and ends where "
-                "a request with a seed has a long prompt.",
+                "On a CPU this vLLM samples from the wrong distribution beside drafts (vLLM issue 55005), and ends "
+                "where a request with a seed has a long prompt.",
                 f"Use temperature 0, or start it with --worker-extension-cls {wire.EXTENSION}, which mends both.",
             )
         for lane in request.lanes:

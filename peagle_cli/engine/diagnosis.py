@@ -162,20 +162,24 @@ def _look_at_drafter(name: str, target: LlamaConfig | None) -> DrafterFinding:
 
 def _plan(spec: EngineSpec, processor: Processor) -> Plan:
     device = hardware.choose_device(spec.device)
-    dtype = hardware.dtype_name(hardware.choose_dtype(spec.dtype, device))
     at_4_bits = spec.dtype in (None, "int4") and store.gguf_file(spec.model) is not None and hardware.has_int4(device)
-    on_gpu = device.type == "cuda"
-    in_bfloat16 = f"the {'GPU' if on_gpu else 'processor'} computes in it"
+    dtype = hardware.dtype_name(hardware.choose_dtype("int4" if at_4_bits else spec.dtype, device))
     some_cpus = f"all that this process may use of {processor.cpus}"
     return Plan(
         engine=ENGINE,
         device=str(device),
-        why_device=_why(spec.device, "torch finds it" if on_gpu else "torch finds no GPU"),
+        why_device=_why(spec.device, "torch finds it" if device.type == "cuda" else "torch finds no GPU"),
         dtype=f"{dtype} with int4 weights" if at_4_bits else dtype,
-        why_dtype=_why(spec.dtype, in_bfloat16 if dtype == "bfloat16" else "bfloat16 would be slower here"),
+        why_dtype=_why(spec.dtype, _why_dtype(device, at_4_bits)),
         threads=processor.usable_cpus,
         why_threads="one per CPU" if processor.usable_cpus == processor.cpus else some_cpus,
     )
+
+
+def _why_dtype(device: torch.device, at_4_bits: bool) -> str:
+    if hardware.computes_in_bfloat16(device):
+        return f"the {'GPU' if device.type == 'cuda' else 'processor'} computes in it"
+    return "a step reads the least memory with it" if at_4_bits else "bfloat16 would be slower here"
 
 
 def _why(asked: str | None, otherwise: str) -> str:

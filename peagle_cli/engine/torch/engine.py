@@ -61,7 +61,6 @@ class TorchEngine:
         Raises `BadInputError` for a model, drafter or device that cannot be used, `PeagleError` when fetching fails.
         """
         device = hardware.choose_device(spec.device)
-        dtype = hardware.choose_dtype(spec.dtype, device)
         torch.set_num_threads(hardware.usable_cpus())
         folder = store.target_folder(spec.model, on_progress)
         checkpoints = _checkpoints(store.drafter_folders(spec.drafters, spec.model, on_progress), folder)
@@ -69,6 +68,7 @@ class TorchEngine:
         model = preset.title if preset else str(spec.model)
         on_progress(Progress(f"Loading {model}"))
         packed = _packed(spec, device, model)
+        dtype = hardware.choose_dtype("int4" if packed else spec.dtype, device)
         if packed and not packed.are_kept:
             on_progress(Progress(f"Packing the weights of {model}"))
         target = Target.load(folder, device, dtype, MAX_CONTEXT, packed)

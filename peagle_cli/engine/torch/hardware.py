@@ -1,5 +1,6 @@
 """What the embedded engine runs on: device, activations' dtype, threads, and their names."""
 
+import functools
 import math
 import os
 import platform
@@ -36,14 +37,22 @@ def choose_dtype(asked: Precision | None, device: torch.device) -> torch.dtype:
     """The dtype asked for, or bfloat16 where the processor computes in it, or float32."""
     if asked:
         return DTYPES[asked]
-    native = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bfloat16()
-    return torch.bfloat16 if native else torch.float32
+    return torch.bfloat16 if computes_in_bfloat16(device) else torch.float32
+
+
+@functools.cache
+def computes_in_bfloat16(device: torch.device) -> bool:
+    """Whether `device` multiplies bfloat16 matrices itself, rather than through float32."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def has_int4(device: torch.device) -> bool:
-    """Whether products with 4-bit weights are fast on `device`: torch has its kernel for them in AVX-512, and for
-    bfloat16 inputs."""
-    return device.type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX512" and _cpu_has_bfloat16()
+    """Whether products with 4-bit weights are fast on `device`: torch has its kernel for them in AVX2 and AVX-512. Its
+    inputs are bfloat16, whether the processor computes in that or not: it does so itself, in float32."""
+    return device.type == "cpu" and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -61,11 +70,6 @@ def usable_cpus() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _cgroup_quota()
     return max(1, min(allowed, math.floor(quota))) if quota else allowed
-
-
-def _cpu_has_bfloat16() -> bool:
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def _cpu_name() -> str:

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from peagle_cli.engine.torch.hardware import computes_in_bfloat16
+
 INT4_BLOCK = 32
 """Weights that share a scale, in llama.cpp's files and so here."""
 
@@ -48,7 +50,7 @@ class DenseLinear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The product of x [n, in] with the weights: [n, out]."""
-        return F.linear(x, self.weight)
+        return _dense(x, self.weight)
 
 
 class PackedLinear:
@@ -70,6 +72,8 @@ class PackedLinear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The product of x [n, in] with the weights: [n, out]."""
+        if _widens(x):
+            return _dense(x, self.weight)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._packed, None, "none", [], "")
         return product
 
@@ -117,7 +121,7 @@ class Int4Linear:
     def __call__(self, x: Tensor) -> Tensor:
         """The product of x [n, in] with the weights: [n, out]."""
         if x.shape[0] > FEW_ROWS:
-            return torch.cat([F.linear(x, weight) for weight in self._dense], -1)
+            return torch.cat([_dense(x, weight) for weight in self._dense], -1)
         product: Tensor = torch.ops.aten._weight_int4pack_mm_for_cpu(x, self._packed, INT4_BLOCK, self._scales)
         return product
 
@@ -141,9 +145,26 @@ class Int8Linear:
     def __call__(self, x: Tensor) -> Tensor:
         """The product of x [n, in] with the weights: [n, out]."""
         if x.shape[0] > FEW_ROWS:
-            return F.linear(x, self.weight)
+            return _dense(x, self.weight)
         aligned = x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
         return torch._weight_int8pack_mm(aligned, self._numbers, self._scales)
+
+
+def _dense(x: Tensor, weight: Tensor) -> Tensor:
+    """x Wᵀ for plain `weight` [out, in] of the same dtype."""
+    return F.linear(x.float(), weight.float()).bfloat16() if _widens(x) else F.linear(x, weight)
+
+
+def _widens(x: Tensor) -> bool:
+    """Whether to multiply x [n, in] in float32: where there are many rows, a processor that does not compute in bfloat16
+    is faster so, even though it converts the weights each time."""
+    many = x.shape[0] > FEW_ROWS and x.dtype == torch.bfloat16
+    return many and x.device.type == "cpu" and not computes_in_bfloat16(x.device)
+
+
+def _onednn_has_bfloat16() -> bool:
+    """Whether oneDNN's kernels for bfloat16 run on this processor; AVX2 is too little for them."""
+    return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def linear(*weights: Tensor, int4: Int4 | None = None) -> Linear:
@@ -154,5 +175,5 @@ def linear(*weights: Tensor, int4: Int4 | None = None) -> Linear:
     if int4 is not None:
         return Int4Linear(int4, weights)
     weight = torch.cat(weights) if len(weights) > 1 else weights[0]
-    packs = weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and torch.backends.mkldnn.is_available()
+    packs = weight.device.type == "cpu" and weight.dtype == torch.bfloat16 and _onednn_has_bfloat16()
     return PackedLinear(weight) if packs else DenseLinear(weight)

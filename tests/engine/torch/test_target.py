@@ -53,18 +53,17 @@ def test_llama3_rope_equals_transformers(tmp_path: Path, ids: torch.Tensor) -> N
     torch.testing.assert_close(target.logits(hidden), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.skipif(
-    hardware.choose_dtype(None, torch.device("cpu")) is not torch.bfloat16,
-    reason="this processor's kernels for bfloat16 are others",
-)
 @pytest.mark.parametrize("at_4_bits", [False, True])
 def test_a_pass_over_many_tokens_equals_single_ones_to_the_bit(default_target: Path, at_4_bits: bool) -> None:
     """What makes bfloat16 lossless: how many tokens share a pass changes nothing, across blocks of keys too."""
-    if at_4_bits and not hardware.has_int4(torch.device("cpu")):
+    cpu = torch.device("cpu")
+    if at_4_bits and not hardware.has_int4(cpu):
         pytest.skip("this processor has no kernel for 4-bit weights")
+    if not at_4_bits and not hardware.computes_in_bfloat16(cpu):
+        pytest.skip("this processor's kernels for bfloat16 are others")
     gguf = store.gguf_file(None)
     packed = PackedMatrices(gguf) if gguf and at_4_bits else None
-    target = Target.load(default_target, torch.device("cpu"), torch.bfloat16, 256, packed)
+    target = Target.load(default_target, cpu, torch.bfloat16, 256, packed)
     ids = torch.randint(49152, (KEY_BLOCK + 40,), generator=torch.Generator().manual_seed(0))
     one, many = target.new_cache(), target.new_cache()
     for cache in (one, many):

@@ -24,7 +24,10 @@ kernels for AVX-512 and AMX, verifying a draft gives, to the bit, what plain dec
 """
 
 QUERY_BLOCK = 32
-"""Rows of queries that torch's CPU kernel takes at a time; a last block of a single row is multiplied differently."""
+"""Rows of queries that torch's CPU kernel takes at a time."""
+
+FEWEST_QUERIES = 3
+"""A block of fewer rows is multiplied in another order, by which results can differ in their last bit."""
 
 
 class RmsNorm:
@@ -57,8 +60,8 @@ class Span(NamedTuple):
 
     `cos` and `sin` [n, Nq + 2·Nk, D] rotate queries and keys and leave values as they are; the first half of `sin` is
     negated, so that rotating is x · cos + roll(x, D/2) · sin. `mask` [1, 1, G·n, `keys`] is added to the scores: `keys`
-    is `stop`, rounded up to whole blocks. It has a row more where the last block of queries would otherwise be a single
-    one.
+    is `stop`, rounded up to whole blocks. It has a row or two more where the last block of queries would have
+    fewer than `FEWEST_QUERIES`.
     """
 
     start: int
@@ -100,7 +103,9 @@ class Positions:
         mask = self._cos.new_zeros(n, keys)
         mask[:, start:] = torch.full_like(mask[:, start:], -math.inf).triu_(1)
         rows = mask.repeat(self._group, 1)
-        return (torch.cat([rows, rows[-1:]]) if len(rows) % QUERY_BLOCK == 1 else rows)[None, None]
+        last = len(rows) % QUERY_BLOCK
+        missing = FEWEST_QUERIES - last if 0 < last < FEWEST_QUERIES else 0
+        return F.pad(rows, (0, 0, 0, missing))[None, None]
 
 
 def _whole(tokens: int) -> int:
@@ -188,8 +193,9 @@ class Attention:
         queries = heads[:, : self._query_heads].view(n, self._key_heads, -1, self._head_dim)
         queries = queries.permute(1, 2, 0, 3).reshape(1, self._key_heads, -1, self._head_dim)
         rows = queries.shape[2]
+        missing = span.mask.shape[2] - rows
         mixed = F.scaled_dot_product_attention(
-            F.pad(queries, (0, 0, 0, 1)) if span.mask.shape[2] > rows else queries,
+            F.pad(queries, (0, 0, 0, missing)) if missing else queries,
             cache.keys,
             cache.values,
             attn_mask=span.mask,

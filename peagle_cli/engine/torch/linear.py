@@ -156,8 +156,8 @@ def _dense(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _widens(x: Tensor) -> bool:
-    """Whether to multiply x [n, in] in float32: where there are many rows, a processor that does not compute in bfloat16
-    is faster so, even though it converts the weights each time."""
+    """Whether to multiply x [n, in] in float32: with many rows, a processor that does not compute in bfloat16 is faster
+    so, even though it converts the weights each time."""
     many = x.shape[0] > FEW_ROWS and x.dtype == torch.bfloat16
     return many and x.device.type == "cpu" and not computes_in_bfloat16(x.device)
 

@@ -1,10 +1,12 @@
 """A whole recording at hand, with random access to its events: for replaying, stepping and exporting."""
 
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
 from peagle_cli.errors import BadInputError
 from peagle_cli.recording.format import Asked, End, Happened, Header, entry_decoder
+from peagle_cli.recording.lines import PackedLines
 from peagle_cli.recording.reader import Reader
 from peagle_cli.trace.events import DraftBatch, Event, Message, Started
 
@@ -29,9 +31,9 @@ class Run:
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self.started: dict[str, Started] = {}
-        self.times: list[float] = []
+        self.times = array("d")
         self.whole = False
-        self._lines: list[bytes] = []
+        self._lines = PackedLines()
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, get_character_cell_size, split_graphemes
 
 from peagle_cli.tui.model import Kind, Span
+from peagle_cli.tui.packed import PackedRows
 
 _CHUNK = re.compile(r" +|[^ ]+")
 _JOINER = "\u200d"
@@ -28,8 +29,8 @@ class Fragment(NamedTuple):
     its first character in the span's text."""
 
     text: str
-    width: int
     kind: Kind
+    width: int
     span: int
     start: int
 
@@ -51,7 +52,7 @@ class Layout:
         self.begin = begin
         self._hidden = hidden
         self._marks = marks or {}
-        self.rows: list[Row] = [[]]
+        self.rows = PackedRows(Fragment)
         self._first_spans = [begin]  # the span in which each row begins
         self._next_span = begin
         self._start = 0  # in the text of that span, of what is added next
@@ -91,8 +92,8 @@ class Layout:
         while row and not self._begins_with_span(row):
             row -= 1
         self._next_span = self.rows[row][0].span if row else self.begin
-        del self.rows[row:], self._first_spans[row + 1 :]
-        self.rows.append([])
+        self.rows.cut(row)
+        del self._first_spans[row + 1 :]
         self._used = self._word = self._word_width = 0
         return row
 
@@ -149,7 +150,7 @@ class Layout:
 
     def _joined(self, text: str) -> str:
         """`text` without the beginning that belongs to the last character of the row; that has been added there."""
-        row = self.rows[-1]
+        row = self.rows.last
         if text and extends("", text[0]) and all(part.kind is Kind.BAR for part in row):
             self._append(_CARRIER, 1, Kind.NOTE)
         last = len(row) - 1
@@ -189,26 +190,26 @@ class Layout:
             self._word_width += width
 
     def _end_word(self) -> None:
-        self._word = len(self.rows[-1])
+        self._word = len(self.rows.last)
         self._word_width = 0
 
     def _append(self, text: str, width: int, kind: Kind) -> None:
-        self.rows[-1].append(Fragment(text, width, kind, self._next_span, self._start))
+        self.rows.last.append(Fragment(text, kind, width, self._next_span, self._start))
         self._start += len(text)
         self._used += width
 
     def _break(self) -> None:
-        self.rows.append([])
+        self.rows.begin()
         self._first_spans.append(self._next_span)
         self._used = self._word = self._word_width = 0
 
     def _break_before_word(self) -> None:
-        row = self.rows[-1]
+        row = self.rows.last
         word, width = row[self._word :], self._word_width
         del row[self._word :]
         self._break()
         if word:
-            self.rows[-1] = word
+            self.rows.last.extend(word)
             self._first_spans[-1] = word[0].span
         self._used = self._word_width = width
 

@@ -4,15 +4,16 @@ A transcript grows, or is cut back and grows again as it did before. Whoever dra
 of the spans that there still are, and look at what came since.
 """
 
-import zlib
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable
 from enum import StrEnum
-from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
+from peagle_cli.recording.lines import PackedLines
 from peagle_cli.text import one_line, printable
 from peagle_cli.trace.events import Changed, DraftBatch, Event, Sampling, Token, decode, encode
+from peagle_cli.tui.packed import Packed
 
 BATCH_BAR = "▏"
 TAB_COLUMNS = 4
@@ -104,6 +105,7 @@ class TranscriptMark(NamedTuple):
 
     spans: int
     batches: int
+    recalls: int
     samplings: int
     reply: int
     column: int
@@ -114,9 +116,11 @@ class Transcript:
     """A conversation as spans, in reading order. `batches` has the span with which each batch begins."""
 
     def __init__(self) -> None:
-        self.spans: list[Span] = []
+        self.spans = Packed(Span)
         self.batches: list[int] = []
-        self._recalls: list[Callable[[], Event]] = []
+        self._kept = PackedLines()
+        self._recalls: list[tuple[int, Callable[[int], Event]]] = []  # from which batch on
+        self._places = array("q")  # of the batches, for those who recall them
         self._samplings: list[tuple[int, Sampling]] = []  # from which batch on
         self._reply = -1
         self._column = 0  # of the reply's own text, for tab stops
@@ -155,16 +159,22 @@ class Transcript:
         if first.old != changed.new:
             self._changes[changed.what] = Changed(changed.lane, changed.what, first.old, changed.new)
 
-    def add_batch(self, batch: DraftBatch, recall: Callable[[], Event] | None = None) -> None:
+    def add_batch(self, batch: DraftBatch, recall: Callable[[int], Event] | None = None, place: int = 0) -> None:
         """One step: its bar, the accepted drafts, the rejected ones where they were drafted, the target's token.
 
-        `recall` brings the batch back when it is looked at; without it, the transcript keeps the batch.
+        `recall` brings the batch back from its `place` when it is looked at; without it, the transcript keeps
+        the batch.
         """
         for changed in self._changes.values():
             self._add(" " + f"── {changed.words} ──".translate(_UNBROKEN), Kind.CHANGE)
         self._changes.clear()
         self.batches.append(len(self.spans))
-        self._recalls.append(recall or partial(_unpacked, zlib.compress(encode(batch), 1)))
+        if recall is None:
+            recall, place = self._recall, len(self._kept)
+            self._kept.append(encode(batch) + b"\n")
+        self._places.append(place)
+        if not self._recalls or self._recalls[-1][1] != recall:
+            self._recalls.append((len(self._places) - 1, recall))
         tokens, rejected = batch.tokens, batch.rejected
         if not any(token.text for token in (*tokens, *rejected)):
             return
@@ -180,14 +190,22 @@ class Transcript:
     def mark(self) -> TranscriptMark:
         """Where it is now."""
         return TranscriptMark(
-            len(self.spans), len(self.batches), len(self._samplings), self._reply, self._column, dict(self._changes)
+            len(self.spans),
+            len(self.batches),
+            len(self._recalls),
+            len(self._samplings),
+            self._reply,
+            self._column,
+            dict(self._changes),
         )
 
     def become(self, other: "Transcript", mark: TranscriptMark) -> None:
         """Be what `other` was at `mark`. One of the two must begin with all that the other has."""
-        _become(self.spans, other.spans, mark.spans)
+        self.spans.become(other.spans, mark.spans)
         _become(self.batches, other.batches, mark.batches)
-        _become(self._recalls, other._recalls, mark.batches)
+        _become(self._recalls, other._recalls, mark.recalls)
+        del self._places[mark.batches :]
+        self._places += other._places[len(self._places) : mark.batches]
         _become(self._samplings, other._samplings, mark.samplings)
         self._reply, self._column, self._changes = mark.reply, mark.column, dict(mark.changes)
 
@@ -201,7 +219,8 @@ class Transcript:
 
     def batch(self, number: int) -> DraftBatch:
         """A batch as it was added."""
-        batch = self._recalls[number]()
+        _, recall = self._recalls[bisect_right(self._recalls, number, key=lambda begin: begin[0]) - 1]
+        batch = recall(self._places[number])
         assert isinstance(batch, DraftBatch)
         return batch
 
@@ -231,6 +250,9 @@ class Transcript:
         """A remark on its own line, after the reply's text."""
         self._add(f"\n{printable(text)}", kind)
 
+    def _recall(self, place: int) -> Event:
+        return decode(self._kept[place])
+
     def _add_token(self, token: Token, batch: DraftBatch, position: int) -> None:
         text = self._with_tab_stops(printable(token.text))
         self._add(text, token_kind(batch, position), batch.step, position)
@@ -256,7 +278,3 @@ def _become(own: list[_Item], others: list[_Item], count: int) -> None:
     """Let `own` be the first `count` items of `others`, which begins with it, or with which it begins."""
     del own[count:]
     own += others[len(own) : count]
-
-
-def _unpacked(packed: bytes) -> Event:
-    return decode(zlib.decompress(packed))

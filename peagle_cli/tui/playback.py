@@ -4,9 +4,10 @@ One scene runs ahead and leaves marks; the one that is shown goes to the last ma
 adds the few events behind it.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import NamedTuple
+from itertools import accumulate
 
 from peagle_cli.recording.format import Header
 from peagle_cli.recording.recording import Recording, Run
@@ -24,19 +25,6 @@ BETWEEN_REQUESTS_S = 1.5
 _EVENTS_PER_MARK = 500
 
 
-class Moment(NamedTuple):
-    """Where an event stands: its request, its place there, and its seconds on the replay's clock."""
-
-    run: Run
-    place: int
-    at_s: float
-
-    @property
-    def event(self) -> Event:
-        """The event."""
-        return self.run[self.place]
-
-
 class Playback:
     """`position` is the number of events that have happened, of `length`.
 
@@ -48,8 +36,8 @@ class Playback:
     def __init__(self, recording: Recording, max_idle: float) -> None:
         self.recording = recording
         self.position = 0
-        self._moments = _moments(recording, max_idle)
-        self._times = [moment.at_s for moment in self._moments]
+        self._begins = list(accumulate(map(len, recording.runs), initial=0))  # of each request among all events
+        self._times = _times(recording, max_idle)
         self.survey = Survey(self.length)
         self._scene = Scene(recording.header.model)
         self._ahead = Scene(recording.header.model)
@@ -88,7 +76,7 @@ class Playback:
     @property
     def length(self) -> int:
         """How many events there are."""
-        return len(self._moments)
+        return len(self._times)
 
     @property
     def seconds(self) -> float:
@@ -110,7 +98,9 @@ class Playback:
 
     def look_ahead(self, events: int) -> None:
         """Look at so many more of the events that are not known yet."""
-        for run, place, _ in self._moments[self.survey.seen : self.survey.seen + max(0, events)]:
+        begin = self.survey.seen
+        for position in range(begin, min(begin + events, self.length)):
+            run, place = self._find(position)
             event = run[place]
             self._ahead.add(run, place, event)
             self.survey.add(run, place, event)
@@ -128,7 +118,8 @@ class Playback:
         if not number * _EVENTS_PER_MARK <= self.position <= position:
             self._scene.become(self._ahead, self._marks[number])
             self.position = number * _EVENTS_PER_MARK
-        for run, place, _ in self._moments[self.position : position]:
+        for number in range(self.position, position):
+            run, place = self._find(number)
             self._scene.add(run, place, run[place])
         self.position = position
 
@@ -143,33 +134,42 @@ class Playback:
     def previous_step(self) -> int:
         """The position before the latest step."""
         earlier = range(self.position - 1, -1, -1)
-        return next((i for i in earlier if _is_step(self._moments[i].event)), 0)
+        return next((i for i in earlier if _is_step(self._event(i))), 0)
 
     def track(self, runner: Runner) -> Track:
         """All that is known of a lane of the race in view."""
         assert self.run is not None
         return self.survey.track(self.run, next(lane for lane, each in self._scene.lanes.items() if each is runner))
 
+    def _find(self, position: int) -> tuple[Run, int]:
+        """The request of the event at `position`, and the event's place there."""
+        number = bisect_right(self._begins, position) - 1
+        return self.recording.runs[number], position - self._begins[number]
+
+    def _event(self, position: int) -> Event:
+        run, place = self._find(position)
+        return run[place]
+
     def _behind(self, wanted: Callable[[Event], bool]) -> int:
         later = range(self.position, self.length)
-        found = next((i for i in later if wanted(self._moments[i].event)), self.length - 1)
+        found = next((i for i in later if wanted(self._event(i))), self.length - 1)
         behind = found + 1
-        while behind < self.length and isinstance(self._moments[behind].event, Finished | Failed):
+        while behind < self.length and isinstance(self._event(behind), Finished | Failed):
             behind += 1
         return behind
 
 
-def _moments(recording: Recording, max_idle: float) -> list[Moment]:
-    """All events in order; pauses within a request are cut to `max_idle` seconds."""
-    moments: list[Moment] = []
+def _times(recording: Recording, max_idle: float) -> "array[float]":
+    """The seconds of all events on the replay's clock; pauses within a request are cut to `max_idle` seconds."""
+    times = array("d")
     at_s = 0.0
     for run in recording.runs:
         before = run.times[0] if run.times else 0.0
-        for place, time in enumerate(run.times):
+        for time in run.times:
             at_s, before = at_s + min(time - before, max_idle), time
-            moments.append(Moment(run, place, at_s))
+            times.append(at_s)
         at_s += BETWEEN_REQUESTS_S
-    return moments
+    return times
 
 
 def _is_step(event: Event) -> bool:

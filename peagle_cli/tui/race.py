@@ -57,14 +57,14 @@ class Runner:
         self.reply = Reply(LaneSetting(self.name, *self.setting))
         self.transcript = Transcript()
 
-    def add(self, event: Event, recall: Callable[[], Event] | None = None) -> None:
-        """Take in the next event; `recall` is that of `Transcript.add_batch`."""
+    def add(self, event: Event, recall: Callable[[int], Event] | None = None, place: int = 0) -> None:
+        """Take in the next event; `recall` and `place` are those of `Transcript.add_batch`."""
         self.reply.add(event)
         match event:
             case Started():
                 self.transcript.begin_reply(event.sampling)
             case DraftBatch():
-                self.transcript.add_batch(event, recall)
+                self.transcript.add_batch(event, recall, place)
 
 
 class Standing(NamedTuple):

@@ -3,8 +3,7 @@
 Going back costs as much as what is copied, not as the events that happened: what only grows is cut, the rest is small.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -63,11 +62,10 @@ class Scene:
             self.run = run
             self._begin(run)
         self._place = place + 1
-        recall = partial(run.__getitem__, place)
         if self.runners:
-            self.lanes[event.lane].add(event, recall)
+            self.lanes[event.lane].add(event, run.__getitem__, place)
         elif self.reply is not None:
-            self._add_to_turn(event, recall, self.reply)
+            self._add_to_turn(event, run, place, self.reply)
 
     def mark(self) -> SceneMark:
         """Where it is now."""
@@ -127,12 +125,12 @@ class Scene:
         self.transcript.begin_reply(start.sampling)
         self._last_turn = run
 
-    def _add_to_turn(self, event: Event, recall: Callable[[], Event], reply: Reply) -> None:
+    def _add_to_turn(self, event: Event, run: Run, place: int, reply: Reply) -> None:
         reply.add(event)
         self.tally.add(event)
         match event:
             case DraftBatch():
-                self.transcript.add_batch(event, recall)
+                self.transcript.add_batch(event, run.__getitem__, place)
             case Changed():
                 self.transcript.add_change(event)
             case Finished():

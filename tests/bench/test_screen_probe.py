@@ -15,5 +15,5 @@ def test_a_reply_is_lengthened_at_an_even_speed(recorded: Recorded) -> None:
     assert 500 <= said < 500 + batches[-1].emitted
     assert [batch.step for batch in batches] == list(range(len(batches)))
     assert Metrics(run).tokens_per_second == pytest.approx(100.0, rel=0.05)
-    assert run.times == sorted(run.times)
+    assert list(run.times) == sorted(run.times)
     assert run.whole and isinstance(run[len(run) - 1], Finished)

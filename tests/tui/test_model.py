@@ -101,4 +101,4 @@ def test_tabs_reach_the_next_stop_of_the_reply_s_own_text() -> None:
 def test_a_step_that_shows_nothing_draws_no_bar() -> None:
     transcript = reply()
     transcript.add_batch(batch("", 0, ""))
-    assert transcript.spans == []
+    assert not transcript.spans

@@ -35,10 +35,10 @@ def test_at_its_end_it_shows_the_figures_of_the_live_run(recorded: Recorded, pla
 def test_going_back_and_forth_ends_where_it_began(playback: Playback) -> None:
     for position in (5, 20, 3, 30, 12):
         playback.seek(position)
-    there = playback.transcript.spans
+    there = list(playback.transcript.spans)
     fresh = Playback(playback.recording, math.inf)
     fresh.seek(12)
-    assert there == fresh.transcript.spans
+    assert there == list(fresh.transcript.spans)
     assert playback.reply is not None
     assert fresh.reply is not None
     assert playback.reply.metrics.summary() == fresh.reply.metrics.summary()
@@ -66,7 +66,7 @@ def everything(playback: Playback) -> list[object]:
 
 
 def everything_of(reply: Reply | None, transcript: Transcript) -> list[object]:
-    shown: list[object] = [transcript.spans, transcript.batches]
+    shown: list[object] = [list(transcript.spans), transcript.batches]
     shown += [transcript.batch(number) for number in range(len(transcript.batches))]
     if reply is not None:
         shown += [

@@ -44,7 +44,7 @@ def choose_dtype(asked: Precision | None, device: torch.device) -> torch.dtype:
 def computes_in_bfloat16(device: torch.device) -> bool:
     """Whether `device` multiplies bfloat16 matrices itself, rather than through float32."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 

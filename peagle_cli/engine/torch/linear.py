@@ -164,7 +164,7 @@ def _widens(x: Tensor) -> bool:
 
 def _onednn_has_bfloat16() -> bool:
     """Whether oneDNN's kernels for bfloat16 run on this processor; AVX2 is too little for them."""
-    return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def linear(*weights: Tensor, int4: Int4 | None = None) -> Linear:

@@ -10,7 +10,7 @@ from peagle_cli.recording.lines import PackedLines
 from peagle_cli.recording.reader import Reader
 from peagle_cli.trace.events import DraftBatch, Event, Message, Started
 
-MAX_LOADED_BYTES = 256 << 20
+MAX_LOADED_BYTES = 1 << 30
 """Longer recordings, unzipped, are not loaded; `Reader` can still stream them."""
 
 

@@ -15,7 +15,7 @@ def test_any_line_comes_back_however_many_there_are() -> None:
         assert lines[0] == LINES[0]
         assert lines[count - 1] == line
         assert lines[count // 2] == LINES[count // 2]
-    assert list(lines) == LINES
+    assert [lines[index] for index in range(len(lines))] == LINES
 
 
 def test_there_are_no_others() -> None:

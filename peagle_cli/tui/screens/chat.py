@@ -17,7 +17,7 @@ from peagle_cli.tui.history import PromptHistory
 from peagle_cli.tui.keys import key_of
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.screens.frames import FRAMES_PER_S
-from peagle_cli.tui.screens.help import HelpScreen
+from peagle_cli.tui.screens.help import PARTS, HelpScreen
 from peagle_cli.tui.screens.looking import LookingScreen
 from peagle_cli.tui.screens.steering import SteeringScreen
 from peagle_cli.tui.screens.tour import is_new
@@ -83,7 +83,11 @@ class ChatScreen(LookingScreen, SteeringScreen):
     @property
     def every_binding(self) -> list[BindingType]:
         """All that keys do here, whatever has the focus."""
-        parts = (type(self), TranscriptView, CourseStrip, Inspector, Prompt, type(self.app))
+        return [binding for part in (self._own_bindings, *PARTS.values()) for binding in part]
+
+    @property
+    def _own_bindings(self) -> list[BindingType]:
+        parts = (type(self), TranscriptView, Prompt, type(self.app))
         return [binding for part in parts for binding in part.BINDINGS]
 
     def compose(self) -> ComposeResult:
@@ -210,7 +214,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
 
     def action_help(self) -> None:
         """What the screen shows, and its keys."""
-        self.app.push_screen(HelpScreen(self.every_binding), self._helped)
+        self.app.push_screen(HelpScreen({"": self._own_bindings, **PARTS}), self._helped)
 
     def _helped(self, tour: bool | None) -> None:
         if tour:

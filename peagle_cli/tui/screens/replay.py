@@ -19,7 +19,7 @@ from peagle_cli.tui.screens.frames import (
     HEIGHTS,
     WIDTHS,
 )
-from peagle_cli.tui.screens.help import HelpScreen
+from peagle_cli.tui.screens.help import PARTS, HelpScreen
 from peagle_cli.tui.widgets.course import CourseStrip
 from peagle_cli.tui.widgets.figures import Figures
 from peagle_cli.tui.widgets.inspector import Inspector
@@ -56,6 +56,7 @@ class ReplayScreen(Screen[None]):
             "left_square_bracket,less_than_sign",
             "faster(-1)",
             "slower",
+            tooltip="Slower",
             key_display="[",
             id="replay.slower",
             group=_SPEED,
@@ -64,6 +65,7 @@ class ReplayScreen(Screen[None]):
             "right_square_bracket,greater_than_sign",
             "faster(1)",
             "faster",
+            tooltip="Faster",
             key_display="]",
             id="replay.faster",
             group=_SPEED,
@@ -226,7 +228,7 @@ class ReplayScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The keys."""
-        self.app.push_screen(HelpScreen([*self.BINDINGS, *CourseStrip.BINDINGS, *Inspector.BINDINGS], prompt=False))
+        self.app.push_screen(HelpScreen({"": self.BINDINGS, **PARTS}, prompt=False))
 
     def action_leave(self) -> None:
         """Leave the timelines; or end the replay."""

@@ -63,9 +63,12 @@ class Panel(Widget):
         return Segment(text, self.get_component_rich_style(f"panel--{name}"))
 
     def spread(self, left: Pieces, right: Pieces) -> Pieces:
-        """Both ends of a line; the right one is kept whole, the left one cut where they meet."""
+        """Both ends of a line; the right one is kept whole, the left one cut where they meet, which "…" tells."""
         room = max(0, self.size.width - Strip(right).cell_length)
-        return [*Strip(left).adjust_cell_length(room, self.rich_style), *right]
+        begin = Strip(left)
+        if begin.cell_length > room > 0:
+            begin = Strip([*begin.crop(0, room - 1), Segment("…", left[-1].style)])
+        return [*begin.adjust_cell_length(room, self.rich_style), *right]
 
     def render_line(self, y: int) -> Strip:
         """One line."""

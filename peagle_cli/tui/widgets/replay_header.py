@@ -35,7 +35,7 @@ class ReplayHeader(Panel):
             self.spread([self.ink(one_line(about), "label")], [self.ink(recorded, "label")]),
         ]
         if self._playback.runners and self._playback.run:
-            lines.append([self.ink(one_line(self._playback.run.asked.messages[-1].content), "value")])
+            lines.append(self.spread([self.ink(one_line(self._playback.run.asked.messages[-1].content), "value")], []))
         return lines
 
     def _setting(self) -> Pieces:

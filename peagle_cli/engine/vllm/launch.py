@@ -288,6 +288,11 @@ _KNOWN = (
         r"(?:^|[)\]] )((?:\w+\.)*(?:Value|Type|Runtime|NotImplemented|Assertion|Import|OS|Validation)Error: .+)",
         "vLLM failed: {0}",
     ),
+    (
+        r"EngineDeadError",
+        "vLLM's engine process ended while it served; another program may have killed it, or the system for want of "
+        "memory.",
+    ),
 )
 
 

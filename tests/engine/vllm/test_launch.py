@@ -75,6 +75,7 @@ def test_the_context_ends_where_the_drafters_does(target: Path) -> None:
     [
         ("api_server.py: error: unrecognized arguments: --nonsense", "does not know --nonsense"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "too little memory"),
+        ("ERROR vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", "engine process ended"),
         ("ValueError: No available memory for the cache blocks. Try increasing", "No memory is left"),
         (
             "ValueError: Available memory on node 0 (0.8/23.6 GiB) on kv cache allocation is less than requested",

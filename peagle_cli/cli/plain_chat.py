@@ -174,7 +174,7 @@ class _PlainChat:
 
     def _open(self) -> None:
         """Open the engine and wait for it. Raises what keeps it from being opened, `typer.Exit` after Ctrl+C."""
-        self._talk.session.open()
+        self._talk.session.open(self._talk.conversation.wanted)
         with loading_shown() as on_progress, Interruptions() as interruptions:
             while self._talk.phase is Phase.LOADING:
                 self._take(on_progress)

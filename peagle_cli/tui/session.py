@@ -9,8 +9,10 @@ from enum import Enum, auto
 from queue import Empty, SimpleQueue
 from threading import Thread
 
+import msgspec
+
 from peagle_cli.engine.open import start_engine
-from peagle_cli.engine.protocol import Command, Engine, EngineInfo, EngineSpec, Opening, Request, Stop
+from peagle_cli.engine.protocol import Command, Engine, EngineInfo, EngineSpec, LaneSetting, Opening, Request, Stop
 from peagle_cli.engine.recorded import RecordedEngine
 from peagle_cli.errors import PeagleError
 from peagle_cli.models.progress import Progress
@@ -103,9 +105,12 @@ class Session:
         """Whether replies are being recorded."""
         return isinstance(self.engine, RecordedEngine) and self.engine.recording
 
-    def open(self) -> None:
-        """Begin to open an engine, after closing the one before."""
+    def open(self, wanted: LaneSetting | None = None) -> None:
+        """Begin to open an engine, after closing the one before. `wanted` is what the next request will ask for, where
+        that is no longer what the first was to."""
         self.close()
+        if wanted is not None:
+            self._spec = msgspec.structs.replace(self._spec, method=wanted.method, depth=wanted.depth)
         self.phase = Phase.LOADING
         self._queue = SimpleQueue()  # what the old engine may still say is not heard
         self._opening = start_engine(self._spec)

@@ -173,8 +173,10 @@ async def test_a_killed_engine_leaves_a_usable_screen(
     tiny_spec: EngineSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     openings: list[ProcessOpening] = []
+    specs: list[EngineSpec] = []
 
     def start(spec: EngineSpec) -> Opening:
+        specs.append(spec)
         opening = start_engine(spec)
         assert isinstance(opening, ProcessOpening)
         openings.append(opening)
@@ -184,6 +186,7 @@ async def test_a_killed_engine_leaves_a_usable_screen(
     monkeypatch.setenv("PEAGLE_LOG_DIR", str(tmp_path))
     async with chat(tiny_spec, prompt="Hello", max_tokens=4000) as driver:
         await driver.replying()
+        await driver.press("f2")
         os.kill(openings[0]._child.pid, signal.SIGKILL)
         await driver.until(lambda: driver.phase is Phase.BROKEN)
         reply = driver.screen._talk.conversation.reply
@@ -192,6 +195,9 @@ async def test_a_killed_engine_leaves_a_usable_screen(
         assert driver.says("killed")
         await driver.press("ctrl+r")
         await driver.ready()
+        wanted = driver.screen._talk.conversation.wanted
+        assert wanted and wanted.method != specs[0].method
+        assert (specs[1].method, specs[1].depth) == (wanted.method, wanted.depth), "ready for what comes next"
         await driver.type("/retry")
         await driver.press("enter")
         await driver.replying()

@@ -204,7 +204,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
 
     def action_restart(self) -> None:
         """Open the engine, again if need be."""
-        self._talk.session.open()
+        self._talk.session.open(self._talk.conversation.wanted)
         self._timer.resume()
         self._follow_phase()
 

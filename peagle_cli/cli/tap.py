@@ -41,7 +41,8 @@ def tap(
     variables = {"PEAGLE_TAP": address, "PYTHONPATH": str(folder), "VLLM_USE_V2_MODEL_RUNNER": "0"}
     words = [
         *(f"{name}={shlex.quote(value)}" for name, value in variables.items()),
-        *("vllm", "serve", "MODEL", "--port", str(port)),
+        # Not `vllm serve`: in the build for CPUs, that looks for a package of another name and ends.
+        *("python", "-m", "vllm.entrypoints.openai.api_server", "--model", "MODEL", "--port", str(port)),
         *map(shlex.quote, tap_flags(asynchronous=asynchronous)),
     ]
     typer.echo(" ".join(words))

@@ -22,6 +22,7 @@ from peagle_cli.trace.advice import AutoDepth
 from peagle_cli.trace.by_kind import AcceptanceByKind, KindAcceptance
 from peagle_cli.trace.events import (
     METHOD_NAMES,
+    UNKNOWN,
     DraftBatch,
     Event,
     Failed,
@@ -213,8 +214,7 @@ def summary_line(started: Started, metrics: Metrics) -> str:
     if metrics.mean_acceptance_length is not None and metrics.draft_acceptance_rate is not None:
         figures.append(f"effective depth {metrics.mean_acceptance_length:.2f}")
         figures.append(f"{metrics.draft_acceptance_rate:.0%} of drafts accepted")
-    machine = started.machine
     how = METHOD_NAMES[started.method]
     if started.drafter:
-        how += f" at depth {started.depth} by {started.drafter}"
-    return " · ".join([*figures, started.model, how, f"{started.engine} on {machine.device}, {machine.precision}"])
+        how += f" at depth {started.depth}" + (f" by {started.drafter}" if started.drafter != UNKNOWN else "")
+    return " · ".join([*figures, started.model, how, f"{started.engine} {started.machine.where}"])

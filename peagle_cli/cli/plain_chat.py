@@ -186,8 +186,7 @@ class _PlainChat:
         write("\n")
 
     def _introduce(self, info: EngineInfo) -> None:
-        machine = info.machine
-        self._say(f"{info.model} · {info.engine} on {machine.device}, {machine.precision}")
+        self._say(f"{info.model} · {info.engine} {info.machine.where}")
         self._say("/help lists the commands, Ctrl+D leaves.")
         write("\n")
 

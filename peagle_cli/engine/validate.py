@@ -56,7 +56,8 @@ def check_method(method: Method, info: EngineInfo) -> None:
     if method not in info.methods:
         raise BadInputError(
             f"There is no {METHOD_NAMES[method]} drafter for {info.model}.",
-            f"Name one with --drafter, or choose --method {' or '.join(info.methods)}.",
+            f"Choose --method {' or '.join(info.methods)}. Drafters are named by --drafter, and on a server of your "
+            "own where it is started.",
         )
 
 

@@ -83,9 +83,19 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
     drafts: Literal["greedy", "sampled"] = "greedy"
 
 
+SERVER = "server"
+"""The device of a machine of which nothing is known but the address that it answers at."""
+
+UNKNOWN = "unknown"
+"""What a name says that is not known."""
+
+
 class Machine(msgspec.Struct, frozen=True):
     """What ran it: `device` as torch names it, the processor's `name`, the activations' `dtype`, how the target's
-    `weights` are kept ("bfloat16", "float32"), and the number of CPU `threads`."""
+    `weights` are kept ("bfloat16", "float32"), and the number of CPU `threads`.
+
+    Of a server that does not tell, the device is `SERVER`, the name its address, and the rest unknown.
+    """
 
     device: str
     name: str
@@ -97,6 +107,16 @@ class Machine(msgspec.Struct, frozen=True):
     def precision(self) -> str:
         """What is computed in, and how weights are kept where that is something else: "bfloat16 with int4 weights"."""
         return self.dtype if self.weights == self.dtype else f"{self.dtype} with {self.weights} weights"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is known besides the processor's name, piece by piece: ("cpu", "bfloat16", "int4 weights")."""
+        return (self.name,) if self.device == SERVER else (self.device, self.dtype, f"{self.weights} weights")
+
+    @property
+    def where(self) -> str:
+        """Where it ran, and how precisely: "on cpu, bfloat16 with int4 weights", "at http://localhost:8000"."""
+        return f"at {self.name}" if self.device == SERVER else f"on {self.device}, {self.precision}"
 
 
 class Footprint(msgspec.Struct, frozen=True):

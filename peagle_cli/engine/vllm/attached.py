@@ -14,12 +14,12 @@ from peagle_cli.engine.vllm.attempt import Backend
 from peagle_cli.engine.vllm.batches import Texts
 from peagle_cli.engine.vllm.link import TapLink
 from peagle_cli.engine.vllm.own import ENGINE, machine_of, notes_on
-from peagle_cli.engine.vllm.server import Counters, Served, Server
+from peagle_cli.engine.vllm.server import Counters, Served, Server, caches_as_on_cpus
 from peagle_cli.errors import BadInputError, PeagleError
 from peagle_cli.models import hub
 from peagle_cli.models.progress import OnProgress, Progress
 from peagle_cli.models.tokenizer import Tokenizer
-from peagle_cli.trace.events import METHOD_NAMES, Machine, Method
+from peagle_cli.trace.events import METHOD_NAMES, SERVER, UNKNOWN, Machine, Method
 
 OTHER_ENGINE = "OpenAI-compatible server"
 TAP_VARIABLE = "PEAGLE_TAP"
@@ -36,6 +36,7 @@ class AttachedServer:
         self._server = Server(spec.engine)
         self._link: TapLink | None = None
         self._before: Counters | None = None
+        self._seems_a_cpu = False  # where no tap tells
 
     def open(self, on_progress: OnProgress) -> None:
         """Ask the server what it is. Raises `BadInputError` for what it cannot be used for, `PeagleError` where nobody
@@ -52,6 +53,7 @@ class AttachedServer:
         self._link = self._find_tap() if version else None
         hello = self._link.hello if self._link else None
         self._before = counters = server.counters() if version else None
+        self._seems_a_cpu = hello is None and counters is not None and caches_as_on_cpus(server.metrics())
         self._method: Method = self._method_of(hello, counters)
         depth = hello.depth if hello else len(counters.accepted_at) if counters else 0
         self._backend = Backend(
@@ -63,7 +65,7 @@ class AttachedServer:
             drafters={} if self._method == "none" else {self._method: _drafter_name(hello)},
             max_depths={} if self._method == "none" else {self._method: depth},
             context=(hello.context if hello else served.context) or _UNKNOWN_CONTEXT,
-            machine=machine_of(hello) if hello else Machine("server", server.url, "unknown", "unknown", 0),
+            machine=machine_of(hello) if hello else Machine(SERVER, server.url, UNKNOWN, UNKNOWN, 0),
             versions={
                 "peagle": peagle_cli.__version__,
                 "python": platform.python_version(),
@@ -87,6 +89,12 @@ class AttachedServer:
                 "On a CPU this vLLM samples from the wrong distribution beside drafts (vLLM issue 55005), and ends "
                 "where a request with a seed has a long prompt.",
                 f"Use temperature 0, or start it with --worker-extension-cls {wire.EXTENSION}, which mends both.",
+            )
+        if request.sampling.temperature > 0 and self._seems_a_cpu:
+            raise BadInputError(
+                "This vLLM has no tap and seems to run on a CPU, by the size of its cache's blocks: there it samples "
+                "from the wrong distribution beside drafts (vLLM issue 55005).",
+                "Use temperature 0, or add to it what `peagle tap` prints, which mends that.",
             )
         for lane in request.lanes:
             if not self._info.steerable and (lane.method != self._method or lane.depth != self._backend.depth):
@@ -223,5 +231,5 @@ class _ServerTexts:
 
 def _drafter_name(hello: wire.Hello | None) -> str:
     if hello is None:
-        return "unknown"
+        return UNKNOWN
     return Path(hello.drafter).name if hello.drafter else str(hello.method)

@@ -234,6 +234,7 @@ class Stream:
 
 
 _SAMPLE = re.compile(r"^vllm:(?:spec_decode_num_)?(\w+?)_total(?:\{(.*)\})? ([0-9.eE+]+)$", re.MULTILINE)
+_CPU_BLOCKS = re.compile(r'^vllm:cache_config_info\{(?:.*,)?block_size="128"', re.MULTILINE)
 _POSITION = re.compile(r'position="(\d+)"')
 
 
@@ -256,6 +257,12 @@ def parse_counters(text: str) -> Counters | None:
         tuple(positions[i] for i in sorted(positions)),
         totals.get("generation_tokens", 0),
     )
+
+
+def caches_as_on_cpus(text: str) -> bool:
+    """Whether the context's cache has the blocks that vLLM chooses on a CPU, and hardly elsewhere, in what /metrics
+    says: the only hint it gives."""
+    return _CPU_BLOCKS.search(text) is not None
 
 
 def generated_tokens(text: str) -> int:

@@ -61,8 +61,7 @@ class RaceHeader(Panel):
         name = [self.ink("peagle race", "title"), self.ink("  ", "label")]
         if (race := self._race) is None:
             return [name]
-        machine = race.info.machine
-        parts = (race.info.engine, machine.device, machine.dtype, f"{machine.weights} weights")
+        parts = (race.info.engine, *race.info.machine.parts)
         model, size = one_line(race.info.model), race.contest.size
         room = self.size.width - cell_len(model) - sum(len(piece.text) for piece in name) - 2
         return [

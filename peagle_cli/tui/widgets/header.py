@@ -36,8 +36,7 @@ class ChatHeader(Panel):
         drafter = info.drafters.get(setting.method)
         rec = [self.ink("  ● rec", "rejected")] if self._recording else []
         top = self.spread([*name, self.ink(one_line(info.model), "hero"), *rec], self._method(info, setting))
-        machine = info.machine
-        parts = (info.engine, machine.device, machine.dtype, f"{machine.weights} weights")
+        parts = (info.engine, *info.machine.parts)
         named = f"  drafter {one_line(drafter)}" if drafter else "  no drafter"
         about = joined(parts, self.size.width - cell_len(named))
         bottom = self.spread([self.ink(about, "label")], [self.ink(named, "label")])

@@ -20,7 +20,7 @@ class ReplayHeader(Panel):
     def draw(self) -> list[Pieces]:
         """Draw it."""
         header, machine = self._playback.header, self._playback.header.machine
-        parts = (header.engine, machine.name, machine.device, machine.dtype, f"{machine.weights} weights")
+        parts = (header.engine, *dict.fromkeys((machine.name, *machine.parts)))
         when = f"{header.created.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
         torn = ", its last line cut off" if self._playback.recording.torn else ""
         recorded = f"  recorded {when}{torn}"

@@ -270,6 +270,8 @@ def test_attached_to_a_plain_server(
         since = counters(opened).since(before)
         with pytest.raises(BadInputError, match="cannot be steered"):
             engine.control(Pause())
+        with pytest.raises(BadInputError, match="seems to run on a CPU"):
+            list(engine.run(Request((Message("user", PROMPTS[0]),), (lane,), Sampling(temperature=1.0), 16)))
     assert said(events) == said(replies[0])[:16]
     ours = Metrics(events)
     assert ours.accepted_tokens <= since.accepted_tokens <= ours.accepted_tokens + DEPTH, "but for what a stop cut"

@@ -40,8 +40,8 @@ from peagle_cli.tui.widgets.transcript import TranscriptView
 
 TOKENS = 200_000
 TOKENS_PER_S = 5000.0
-SEEKS = (1.0, 0.1, 0.5, 0.95, 0.94)
-"""Shares of the whole replay that are jumped to, one after the other."""
+SEEKS = (1.0, 0.1, 0.5, 0.95, 0.75)
+"""Shares of the whole replay that are jumped to, one after the other; from the last one it plays on."""
 
 PLAYED_S = 6.0
 IDLE_S = 20.0
@@ -147,7 +147,7 @@ class ReplayProbe(ReplayApp):
         await asyncio.sleep(0)
         relayout_s = time.monotonic() - begun
         screen.action_go_to(1.0)
-        await watch.until(lambda: not screen.seeking and not screen.playing)
+        await watch.until(lambda: not screen.seeking and not screen.playing and view.laid_out)
         figures = ReplayFigures(
             tokens=TOKENS,
             tokens_per_s=TOKENS_PER_S,

@@ -161,6 +161,12 @@ class RollingSpeed:
         self._tokens = 0  # of those batches
         self._last_s: float | None = None
 
+    def copy(self) -> "RollingSpeed":
+        """One that can go on otherwise."""
+        copied = RollingSpeed(self.window_s)
+        copied._batches, copied._tokens, copied._last_s = self._batches.copy(), self._tokens, self._last_s
+        return copied
+
     def add(self, batch: DraftBatch) -> float | None:
         """Take one more batch into account; the speed as of its end, None while only the prefill is known."""
         begin, self._last_s = self._last_s, batch.clock_s

@@ -6,7 +6,6 @@ what is shown of them is made safe elsewhere.
 
 from collections import deque
 from collections.abc import Iterable
-from copy import deepcopy
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -114,7 +113,7 @@ class Reply:
             len(self.speeds),
             len(self.changes),
             self.outcome,
-            deepcopy(self._rolling),
+            self._rolling.copy(),
         )
 
     def until(self, mark: ReplyMark, batches: Iterable[DraftBatch]) -> "Reply":
@@ -125,7 +124,7 @@ class Reply:
         reply.metrics = reply.tally.metrics
         reply.speed, reply.speeds, reply.changes = mark.speed, self.speeds[: mark.speeds], self.changes[: mark.changes]
         reply.batches.extend(batches)
-        reply.outcome, reply._rolling = mark.outcome, deepcopy(mark.rolling)
+        reply.outcome, reply._rolling = mark.outcome, mark.rolling.copy()
         return reply
 
     def closing(self) -> str:

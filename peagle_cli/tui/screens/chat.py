@@ -16,7 +16,7 @@ from peagle_cli.tui.commands import parse
 from peagle_cli.tui.history import PromptHistory
 from peagle_cli.tui.keys import key_of
 from peagle_cli.tui.options import ChatOptions
-from peagle_cli.tui.screens.frames import FRAMES_PER_S
+from peagle_cli.tui.screens.frames import FRAMES_PER_PLOT, FRAMES_PER_S
 from peagle_cli.tui.screens.help import PARTS, HelpScreen
 from peagle_cli.tui.screens.looking import LookingScreen
 from peagle_cli.tui.screens.steering import SteeringScreen
@@ -69,6 +69,7 @@ class ChatScreen(LookingScreen, SteeringScreen):
         self._new_here = is_new()
         self._phase: Phase | None = None  # as it was when last shown
         self._may_leave_until = 0.0
+        self._news = 0  # the frame in which the engine last reported something
 
     @property
     def deepest(self) -> int:
@@ -130,7 +131,11 @@ class ChatScreen(LookingScreen, SteeringScreen):
     def _drain(self) -> None:
         self._frame += 1
         self._talk.tick(monotonic())
-        self.receive(self._talk.session.poll())
+        updates = self._talk.session.poll()
+        if updates:
+            self._news = self._frame
+        if self._frame - self._news <= FRAMES_PER_PLOT:  # by then all that tells of the latest news has been drawn
+            self.receive(updates)
         if not self._talk.session.busy:
             self._timer.pause()
 

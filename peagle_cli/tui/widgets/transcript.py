@@ -103,6 +103,11 @@ class TranscriptView(PassesOnTyping, ScrollView, can_focus=True):
         """What is shown."""
         return self._transcript
 
+    @property
+    def laid_out(self) -> bool:
+        """Whether nothing of it has still to be laid out."""
+        return self._whole is None
+
     def show(self, transcript: Transcript) -> None:
         """Show another transcript, from its end."""
         self._transcript = transcript

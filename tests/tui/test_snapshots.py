@@ -26,6 +26,7 @@ from peagle_cli.tui.lesson import Lesson
 from peagle_cli.tui.options import ChatOptions
 from peagle_cli.tui.race import Stage
 from peagle_cli.tui.screens.chat import ChatScreen
+from peagle_cli.tui.screens.frames import FRAMES_PER_PLOT, FRAMES_PER_S
 from peagle_cli.tui.screens.race import RaceScreen
 from peagle_cli.tui.screens.replay import ReplayScreen
 from peagle_cli.tui.session import Phase
@@ -35,7 +36,7 @@ from tests.tui.picture import strips_of, styles_of, words_of
 from tests.tui.scripted import CHAT, PROMPT, RACE, Scripted, recording
 
 LARGE, MIDDLE, SMALL = (120, 36), (80, 24), (60, 20)
-FIGURES_S = 0.7  # figures and plots of what goes on are drawn at least so often
+FIGURES_S = 1.5 * FRAMES_PER_PLOT / FRAMES_PER_S  # figures and plots of what goes on are drawn at least so often
 pytestmark = pytest.mark.usefixtures("plain_surroundings")
 
 Shown = Callable[..., Awaitable[None]]
